@@ -113,17 +113,30 @@ typedef struct ty_model_warning {
 int ty_model_n_warnings(const ty_model *m);
 const ty_model_warning *ty_model_warning_at(const ty_model *m, int i);
 
+/* What the labels of a model that reads texts are. */
+typedef enum ty_label_kind {
+    TY_LABELS_GIVEN,  /* something that the data have beside the text, or nothing */
+    TY_LABELS_TAGS,   /* classes of its words */
+    TY_LABELS_NEXT,   /* its own tokens, one further on */
+    TY_LABELS_HIDDEN, /* those of its tokens that are hidden from the model */
+    TY_LABELS_TEXT    /* the tokens of another text, which a decoder foretells */
+} ty_label_kind;
+
 /* What the files beside a model say of how its inputs are made. */
 typedef struct ty_model_preparation {
-    const char *tokenizer;  /* path of a tokenizer.json; NULL: none */
-    int64_t max_length;     /* tokens of a text at most; 0: any number */
-    bool is_turned;         /* weights of linear layers are [in, out] */
-    bool foretells;         /* its outputs are the next words: labels are the tokens one further on */
+    const char *tokenizer; /* path of a tokenizer.json; NULL: none */
+    int64_t max_length;    /* tokens of a text at most; 0: any number */
+    bool is_turned;        /* weights of linear layers are [in, out] */
+    ty_label_kind labels;
+    int64_t start;          /* TY_LABELS_TEXT: the token that a decoder begins with; -1: not said */
     bool has_normalization; /* of pictures: (value / 255 - mean) / std, a channel each */
     double mean[3], std[3];
 } ty_model_preparation;
 /* NULL: there are no such files. Lives as long as the model. */
 const ty_model_preparation *ty_model_preparation_of(const ty_model *m);
+/* What the classes that a model tells apart are called, n of them from class 0 on, for formats that have a place for it
+ * and a model that has as many. Copied; the last call counts. */
+void ty_model_name_classes(ty_model *m, const char *const *names, int64_t n);
 /* Whether the written model has no weights in it: all of them, also those that were not trained, belong into the
  * safetensors file beside it. */
 bool ty_model_weights_are_beside(const ty_model *m);

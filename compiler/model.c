@@ -240,6 +240,14 @@ const ty_model_preparation *ty_model_preparation_of(const ty_model *m)
     return m->preparation;
 }
 
+void ty_model_name_classes(ty_model *m, const char *const *names, int64_t n)
+{
+    m->class_name = TY_NEW_ARRAY(&m->arena, const char *, n);
+    m->n_classes = n;
+    for (int64_t i = 0; i < n; i++)
+        m->class_name[i] = ty_arena_strdup(&m->arena, names[i]);
+}
+
 bool ty_model_weights_are_beside(const ty_model *m)
 {
     return m->format->weights_beside;

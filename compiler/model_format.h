@@ -49,7 +49,9 @@ struct ty_model {
     ty_model_warning *warning;
     int n_warnings;
     const ty_model_preparation *preparation; /* NULL: the file says nothing of it */
-    const char *const *companion;            /* ty_model_companions */
+    const char **class_name;                 /* [n_classes]: ty_model_name_classes */
+    int64_t n_classes;
+    const char *const *companion; /* ty_model_companions */
     int n_companions;
     ty_arena arena;
 };

@@ -42,7 +42,7 @@ static int hf_write(const ty_model *m, const char *path, ty_file_writer *w, ty_f
     ty_buf text;
     (void)path, (void)find, (void)ctx;
     ty_buf_init(&text, CONFIG_BYTES);
-    int rc = ty_hf_write_config(m->impl, &text, err);
+    int rc = ty_hf_write_config(m->impl, m->class_name, m->n_classes, &text, err);
     if (rc == 0)
         rc = ty_file_writer_add(w, text.data, text.len, err);
     ty_buf_fini(&text);

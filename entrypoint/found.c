@@ -71,7 +71,7 @@ static int found_arrays(const ty_recipe *r, const ty_model *m, const ty_data_sur
     bool wants_texts = ty_found_wants_texts(r, m, s);
     for (int i = 0; i < s->n_parts; i++) {
         const ty_data_part *part = &s->part[i];
-        if (wants_texts && (ty_found_foretells(m) || !ty_found_is_target(part->name)))
+        if (wants_texts && (ty_found_makes_labels(m) || !ty_found_is_target(part->name)))
             continue;
         ty_map_spec classes = {.field = part->name, .way = TY_MAP_CLASSES, .scale = 1.0};
         if (part->is_text && !ty_found_is_target(part->name))
@@ -354,12 +354,12 @@ static int found_text_table(const ty_recipe *r, const ty_model *m, const ty_data
 {
     found_labels l = {0, 0};
     ty_field *fields = TY_NEW_ARRAY(a, ty_field, 1 + TY_FOUND_MAX_TOKEN_FIELDS);
-    bool foretells = ty_found_foretells(m);
-    if (!foretells && found_target(r, m, s, label_size, a, &l, err) < 0)
+    bool makes_labels = ty_found_makes_labels(m);
+    if (!makes_labels && found_target(r, m, s, label_size, a, &l, err) < 0)
         return -1;
     d->fields = fields;
-    d->target = foretells ? "labels" : found_target_name(s, l);
-    if (!foretells)
+    d->target = makes_labels ? "labels" : found_target_name(s, l);
+    if (!makes_labels)
         found_tell(s, l);
     if (l.n > 0 && found_target_field(s, d->target, l, a, &fields[d->n_fields++], err) < 0)
         return -1;

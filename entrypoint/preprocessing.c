@@ -98,6 +98,10 @@ static void put_way(const ty_map_spec *d, ty_json_writer *w)
     case TY_MAP_CLASSES:
         put_words(w, "classes", d->word, d->n_words);
         break;
+    case TY_MAP_TAGS:
+        if (d->word)
+            put_words(w, "classes", d->word, d->n_words);
+        break;
     default:
         break;
     }
@@ -133,9 +137,14 @@ static void put_transforms(const ty_map_spec *d, ty_json_writer *w)
     if (d->split)
         ty_json_put_string(w, "split", split);
     if (d->tokenizer) {
-        static const char *const parts[] = {"ids", "mask", "types", "next"};
+        /* Nothing is hidden from a model that is applied. */
+        static const char *const parts[] = {"ids", "mask", "types", "next", "ids", "hidden", "previous", "tags"};
         ty_json_put_string(w, "tokenizer", TY_TOKENIZER_NAME);
         ty_json_put_string(w, "tokens", parts[d->token_part]);
+        if (d->token_part == TY_TOKENS_HIDDEN)
+            put_number(w, "hidden", d->hidden, TY_MAP_HIDDEN);
+        if (d->token_part == TY_TOKENS_PREVIOUS)
+            ty_json_put_int(w, "start", d->start);
     }
     const char *hot = d->one_row ? "multi_hot" : "one_hot";
     if (d->one_hot < 0)
@@ -209,6 +218,7 @@ static void put_declared(const ty_field *f, const ty_field_info *info, ty_json_w
     ty_json_open_map(w, "declared");
     put_text(w, "columns", f->columns);
     put_text(w, "member", f->member);
+    put_text(w, d && d->way == TY_MAP_TAGS ? "words" : "pair", f->second);
     put_text(w, "file", f->file);
     if (f->dtype_given)
         ty_json_put_string(w, "type", ty_dtype_text(f->dtype));

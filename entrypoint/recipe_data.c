@@ -50,7 +50,10 @@ static int read_field(recipe_reader *rd, const char *path, const char *name, con
     out->scale = f.scale;
     out->offset = f.offset;
     out->max_length = f.max_length;
-    if (read_columns(rd, f.columns, &out->columns) < 0 || read_shape(rd, f.shape, out) < 0)
+    if (f.pair && f.words)
+        return ty_doc_error(f.words, rd->err, TY_E_CONFIG, NULL, "%s: give one of pair and words", what);
+    if (read_columns(rd, f.columns, &out->columns) < 0 || read_shape(rd, f.shape, out) < 0 ||
+        read_columns(rd, f.pair ? f.pair : f.words, &out->second) < 0)
         return ty_error_wrap(rd->err, "%s", what);
     if (f.type && !ty_dtype_parse(f.type, &out->dtype)) {
         ty_doc_error(ty_doc_find(node, "type"), rd->err, TY_E_RANGE, NULL, "unknown type \"%s\"", f.type);

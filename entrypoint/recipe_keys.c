@@ -200,7 +200,8 @@ static const ty_bind_row data_rows[] = {
      .help = "{name: {...}}, or a list of names; validation: `same` as train (default)"},
 };
 
-static const char *const token_parts[] = {"ids", "mask", "types", "next", NULL}; /* ty_token_part */
+static const char *const token_parts[] = {"ids",    "mask",     "types", "next", "masked",
+                                          "hidden", "previous", "tags",  NULL}; /* ty_token_part */
 
 #define FIELD(name) offsetof(recipe_field, name)
 static const char *const sides[] = {"right", "left", NULL};
@@ -247,7 +248,16 @@ static const ty_bind_row field_rows[] = {
     {"tokenizer", TY_BIND_STRING, FIELD(tokenizer),
      .help = "a tokenizer.json, relative to the recipe: the ids of a text, max_length of them"},
     {"tokens", TY_BIND_CHOICE, FIELD(tokens), "ids", .choices = token_parts,
-     .help = "tokenizer: the ids, 1 where they are and 0 where not, token types, or labels of the next id"},
+     .help = "tokenizer: the ids; 1 where they are; token types; labels of the next id; ids of which some are hidden, "
+             "and these; ids one place later; tags of `words`"},
+    {"pair", TY_BIND_NODE, FIELD(pair), .form = "an integer or text",
+     .help = "tokenizer: member or column of a second text, which stands behind the first in the same row"},
+    {"words", TY_BIND_NODE, FIELD(words), .form = "an integer or text",
+     .help = "tokens: tags: member or columns of the words that have them; a tag is the label of its word's first id"},
+    {"hidden", TY_BIND_FLOAT, FIELD(hidden), "0.15", .max = 1,
+     .help = "tokens: masked, hidden: how likely each id is hidden, another choice in each epoch"},
+    {"start", TY_BIND_NODE, FIELD(start), .form = "an integer",
+     .help = "tokens: previous: the id in front of the first; left out: the one that fills rows up"},
     {"one_hot", TY_BIND_NODE, FIELD(one_hot), .form = "an integer or auto",
      .help = "an id becomes N numbers, one of which is 1; auto: as many as there are ids"},
     {"multi_hot", TY_BIND_NODE, FIELD(multi_hot), .form = "an integer or auto",

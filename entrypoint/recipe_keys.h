@@ -55,7 +55,9 @@ typedef struct recipe_field {
     int side;
     int64_t hash, max_size, min_count, oov;
     const char *tokenizer;
+    const ty_doc *pair, *words, *start;
     int tokens;
+    double hidden;
 } recipe_field;
 
 typedef struct recipe_image {

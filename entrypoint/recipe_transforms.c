@@ -161,12 +161,22 @@ static int read_hot(recipe_reader *rd, const ty_doc *d, const char *key, ty_map_
     return 0;
 }
 
+static int read_classes(recipe_reader *rd, const ty_doc *d, ty_map_spec *spec)
+{
+    if (is_word(d, "auto"))
+        return 0;
+    if (d->kind != TY_DOC_LIST)
+        return refuse_value(rd, d, "classes", "auto or a list of texts");
+    return read_words(rd, d, "classes", &spec->word, &spec->n_words);
+}
+
 /* Which of the ways to an id is declared; there is one at most. */
 static int read_way(recipe_reader *rd, const ty_doc *node, const recipe_field *f, ty_map_spec *spec)
 {
     int64_t n_cross = 0;
-    int n = (f->buckets != NULL) + (f->vocabulary != NULL) + (f->classes != NULL) + (f->hash > 0 && !f->cross) +
-            (f->cross != NULL) + (f->tokenizer != NULL);
+    bool has_tags = f->tokenizer && f->tokens == TY_TOKENS_TAGS;
+    int n = (f->buckets != NULL) + (f->vocabulary != NULL) + (f->classes != NULL && !has_tags) +
+            (f->hash > 0 && !f->cross) + (f->cross != NULL) + (f->tokenizer != NULL);
     if (n > 1)
         return ty_doc_error_key(
             node, rd->err, TY_E_CONFIG, NULL,
@@ -175,10 +185,14 @@ static int read_way(recipe_reader *rd, const ty_doc *node, const recipe_field *f
     if (f->hash > 0)
         spec->way = TY_MAP_HASH;
     if (f->tokenizer) {
-        spec->way = TY_MAP_TOKENIZER;
+        spec->way = has_tags ? TY_MAP_TAGS : TY_MAP_TOKENIZER;
         spec->tokenizer = ty_recipe_path(rd, f->tokenizer);
         spec->token_part = (ty_token_part)f->tokens;
-        return 0;
+        spec->hidden = f->hidden;
+        if (f->hidden <= 0)
+            return ty_doc_error(ty_doc_find(node, "hidden"), rd->err, TY_E_RANGE, NULL,
+                                "hidden: expected a share above 0, found %g", f->hidden);
+        return has_tags && f->classes ? read_classes(rd, f->classes, spec) : 0;
     }
     if (f->buckets)
         return read_buckets(rd, f->buckets, spec);
@@ -186,11 +200,7 @@ static int read_way(recipe_reader *rd, const ty_doc *node, const recipe_field *f
         return read_vocabulary(rd, f, spec);
     if (f->classes) {
         spec->way = TY_MAP_CLASSES;
-        if (is_word(f->classes, "auto"))
-            return 0;
-        if (f->classes->kind != TY_DOC_LIST)
-            return refuse_value(rd, f->classes, "classes", "auto or a list of texts");
-        return read_words(rd, f->classes, "classes", &spec->word, &spec->n_words);
+        return read_classes(rd, f->classes, spec);
     }
     if (!f->cross)
         return 0;
@@ -208,7 +218,8 @@ static bool has_transforms(const recipe_field *f)
 {
     bool more_missing = f->missing && f->missing->kind == TY_DOC_STRING;
     return f->clip || f->normalize || f->buckets || f->vocabulary || f->classes || f->cross || f->one_hot ||
-           f->multi_hot || f->pad || f->split || f->log1p || f->side || f->hash || f->tokenizer || more_missing;
+           f->multi_hot || f->pad || f->split || f->log1p || f->side || f->hash || f->tokenizer || f->pair ||
+           f->words || more_missing;
 }
 
 static int read_lists(recipe_reader *rd, const ty_doc *node, const recipe_field *f, ty_map_spec *spec)
@@ -233,7 +244,14 @@ int ty_recipe_read_transforms(recipe_reader *rd, const ty_doc *node, const recip
     int n_clip = 0;
     if (!has_transforms(f))
         return 0;
-    ty_map_spec spec = {.field = out->name, .scale = f->scale, .offset = f->offset, .log1p = f->log1p};
+    ty_map_spec spec = {.field = out->name,
+                        .scale = f->scale,
+                        .offset = f->offset,
+                        .log1p = f->log1p,
+                        .has_second = out->second != NULL,
+                        .start = -1};
+    if (f->start && ty_doc_int(f->start, &spec.start, rd->err) < 0)
+        return ty_error_wrap(rd->err, "start");
     if (read_way(rd, node, f, &spec) < 0 || read_lists(rd, node, f, &spec) < 0 ||
         (f->normalize && read_normalize(rd, f->normalize, &spec) < 0))
         return -1;
@@ -245,7 +263,7 @@ int ty_recipe_read_transforms(recipe_reader *rd, const ty_doc *node, const recip
         spec.high = clip[1];
     }
     bool is_text = spec.way == TY_MAP_HASH || spec.way == TY_MAP_VOCABULARY || spec.way == TY_MAP_CLASSES ||
-                   spec.way == TY_MAP_TOKENIZER;
+                   spec.way == TY_MAP_TOKENIZER || spec.way == TY_MAP_TAGS;
     if (read_missing(rd, f->missing, is_text, &spec) < 0)
         return ty_error_wrap(rd->err, "missing");
     if (ty_map_new(&spec, rd->a, &out->map, rd->err) < 0) {

@@ -455,7 +455,8 @@ static int check_range(const ty_session *s, const ty_dataset *ds, const int *fie
     if (ty_dataset_check_range(ds, fields[feed], lo, hi, range->what, err) == 0)
         return 0;
     const ty_model_preparation *p = ty_model_preparation_of(s->model);
-    if (!p || p->foretells || !s->plan.feeds[feed].is_label || info->max <= hi || !err)
+    bool has_classes = p && (p->labels == TY_LABELS_GIVEN || p->labels == TY_LABELS_TAGS);
+    if (!has_classes || !s->plan.feeds[feed].is_label || info->max <= hi || !err)
         return -1;
     err->help[0] = 0; /* this one says more */
     return ty_error_help(err, "the recipe's `labels: %lld` gives the model's head as many classes",

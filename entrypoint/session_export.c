@@ -1,5 +1,6 @@
 /* session_export.c - the trained model: its weights by name, in the format in which it came, with what goes with it. */
 #include "base/json.h"
+#include "container/input/map/map.h"
 #include "container/input/tokenizer/tokenizer.h"
 #include "entrypoint/adapter.h"
 #include "entrypoint/export.h"
@@ -134,6 +135,22 @@ static int make_adapter(ty_session *s, ty_adapter_files *out, ty_error *err)
                            s->recipe.model, &s->arena, out, err);
 }
 
+/* The words that the labels are numbers of, if they are. */
+static void name_classes(ty_session *s, const char *label)
+{
+    const ty_recipe_data *d = &s->recipe.train;
+    for (int i = 0; i < d->n_fields; i++) {
+        const ty_map *map = strcmp(d->fields[i].name, label) == 0 ? d->fields[i].map : NULL;
+        int64_t n = map ? ty_map_n_ids(map) : 0;
+        if (!map || !ty_map_is_settled(map) || n == 0 || !ty_map_word(map, 0))
+            continue;
+        const char **names = TY_NEW_ARRAY(&s->arena, const char *, n);
+        for (int64_t k = 0; k < n; k++)
+            names[k] = ty_map_word(map, k);
+        ty_model_name_classes(s->model, names, n);
+    }
+}
+
 typedef struct model_writer {
     ty_session *session;
     weights weights;
@@ -179,6 +196,9 @@ int ty_session_export(ty_session *s, ty_error *err)
     if ((s->served && (ty_session_join(s, s->steps_done, err) < 0 || ty_served_settle(s->served, err) < 0)) ||
         ty_program_fetch_states(s->program, err) < 0)
         return -1;
+    for (int i = 0; i < s->plan.n_feeds; i++)
+        if (s->plan.feeds[i].is_label)
+            name_classes(s, s->plan.feeds[i].field);
     ty_buf preprocessing;
     ty_buf_init(&preprocessing, (size_t)2 << 30);
     int rc = ty_session_preprocessing(s, &preprocessing, err);

@@ -76,17 +76,33 @@ static int check_data(const ty_session *s, ty_error *err)
     return 0;
 }
 
+static bool is_same(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* Whether both are made of one text, or of one pair. */
+static bool is_same_text(const ty_field *f, const ty_field *g)
+{
+    const char *a = f->columns ? f->columns : f->member, *b = g->columns ? g->columns : g->member;
+    return a && b && is_same(a, b) && is_same(f->second, g->second);
+}
+
+static bool has_tokens(const ty_field *f, bool is_mask)
+{
+    const ty_map_spec *d = f->map ? ty_map_declared(f->map) : NULL;
+    if (!d || d->way != TY_MAP_TOKENIZER || d->token_part == TY_TOKENS_PREVIOUS) /* which has one more */
+        return false;
+    return (d->token_part == TY_TOKENS_MASK) == is_mask;
+}
+
 /* Of the tokens of one text the mask tells all: to count them once is enough. */
 static bool is_told_by_another(const ty_session *s, int feed)
 {
     const ty_field *f = declared(s, s->plan.feeds[feed].field);
-    const ty_map_spec *mine = f->map ? ty_map_declared(f->map) : NULL;
-    for (int i = 0; mine && mine->way == TY_MAP_TOKENIZER && i < s->plan.n_feeds; i++) {
+    for (int i = 0; has_tokens(f, false) && i < s->plan.n_feeds; i++) {
         const ty_field *g = s->lengths.is_long[i] ? declared(s, s->plan.feeds[i].field) : NULL;
-        const ty_map_spec *other = g && g->map ? ty_map_declared(g->map) : NULL;
-        const char *a = f->columns ? f->columns : f->member, *b = g && g->columns ? g->columns : g ? g->member : NULL;
-        if (i != feed && other && other->way == TY_MAP_TOKENIZER && other->token_part == TY_TOKENS_MASK &&
-            mine->token_part != TY_TOKENS_MASK && a && b && strcmp(a, b) == 0)
+        if (i != feed && g && has_tokens(g, true) && is_same_text(f, g))
             return true;
     }
     return false;

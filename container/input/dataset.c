@@ -87,6 +87,7 @@ static uint64_t dataset_hash_field(uint64_t h, const ty_field *f, const ty_field
     double numbers[4] = {f->scale, f->offset, f->missing_given ? f->missing : 0.0, (double)f->max_length};
     h = dataset_hash_text(dataset_hash_text(h, f->name), f->columns);
     h = dataset_hash_text(dataset_hash_text(h, f->member), f->file);
+    h = f->second ? dataset_hash_text(h, f->second) : h;
     h = ty_fnv1a(h, &info->type, sizeof info->type);
     h = ty_fnv1a(h, numbers, sizeof numbers);
     if (f->map) {
@@ -140,6 +141,19 @@ static int dataset_check_media(const ty_data_source *src, const ty_format *forma
     return 0;
 }
 
+/* Pairs lie in formats whose samples have texts by name. */
+static int dataset_check_pairs(const ty_data_source *src, const ty_format *format, ty_error *err)
+{
+    for (int i = 0; i < src->n_fields && !format->pairs; i++) {
+        if (src->fields[i].second == NULL)
+            continue;
+        ty_error_set(err, TY_E_CONFIG, "field \"%s\": %s data hold no two texts of a sample", src->fields[i].name,
+                     format->name);
+        return ty_error_help(err, "pair and words are for csv, jsonlines, tfrecord, parquet and arrow data");
+    }
+    return 0;
+}
+
 void ty_field_info_reset(ty_field_info *info)
 {
     info->min = info->max = 0;
@@ -177,7 +191,7 @@ static int dataset_fill(ty_dataset *ds, const ty_data_source *src, ty_error *err
         return ty_error_help(err, "window goes with format: text or tokens");
     }
     ds->n_fields = src->n_fields;
-    if (dataset_check_media(src, format, err) < 0)
+    if (dataset_check_media(src, format, err) < 0 || dataset_check_pairs(src, format, err) < 0)
         return -1;
     ds->field = TY_NEW_ARRAY(&ds->arena, ty_field_info, src->n_fields);
     for (int i = 0; i < src->n_fields; i++) {
@@ -245,6 +259,8 @@ int ty_dataset_read(const ty_dataset *ds, int field, const int64_t *samples, int
         return -1;
     int rc = ds->transforms ? ty_transform_read(ds, field, samples, n, out, err)
                             : ds->ops->read(ds, field, samples, n, out, err);
+    if (rc == 0)
+        ty_transform_hide(ds, field, &(ty_pick){.sample = samples, .n = n}, out);
     return ty_mapped_check(err) < 0 ? -1 : rc;
 }
 
@@ -265,6 +281,8 @@ int ty_dataset_read_all(const ty_dataset *ds, const ty_pick *pick, void *const *
     if (dataset_check_samples(ds, pick->sample, pick->n, err) < 0)
         return -1;
     int rc = dataset_read_fields(ds, pick, out, err);
+    for (int i = 0; rc == 0 && i < ds->n_fields; i++)
+        ty_transform_hide(ds, i, pick, out[i]);
     return ty_mapped_check(err) < 0 ? -1 : rc;
 }
 

@@ -176,8 +176,9 @@ struct ty_dataset {
     uint64_t files_fingerprint, fields_fingerprint; /* of its two parts, to tell which of them is another */
     ty_arena arena;
     void *impl;
-    struct ty_transforms *transforms; /* transforms that the format does not do; NULL: none */
-    _Atomic size_t *work;             /* ty_dataset_work_bytes; NULL: not kept */
+    struct ty_transforms *transforms;  /* transforms that the format does not do; NULL: none */
+    const struct ty_map *const *hides; /* [n_fields]: maps whose rows are others in each epoch, or NULL; NULL: none */
+    _Atomic size_t *work;              /* ty_dataset_work_bytes; NULL: not kept */
 };
 
 /* Opens, reads or maps all files and checks them. On success *out must be closed. A dataset without samples is not an

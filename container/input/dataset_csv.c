@@ -68,9 +68,8 @@ static int table_map_field(table_impl *t, int index, ty_error *err)
         tf->kind = TABLE_FLOAT;
         return 0;
     }
-    const char *spec = f->columns != NULL ? f->columns : f->name;
-    if (ty_columns_resolve(spec, t->header, t->n_columns, &t->ds->arena, &tf->column, &tf->n_elems, err) < 0)
-        return ty_error_wrap(err, "field \"%s\"", f->name);
+    if (ty_field_columns(f, t->header, t->n_columns, &t->ds->arena, &tf->column, &tf->n_elems, &tf->n_second, err) < 0)
+        return -1;
     tf->slot = (int32_t)t->n_slots;
     t->n_slots += tf->n_elems;
     if (f->map)
@@ -132,7 +131,8 @@ static bool table_needs_header(const table_impl *t)
 {
     for (int i = 0; i < t->n_fields; i++) {
         const ty_field *f = t->field[i].declared;
-        if (ty_columns_need_header(f->columns != NULL ? f->columns : f->name))
+        if (ty_columns_need_header(f->columns != NULL ? f->columns : f->name) ||
+            (f->second != NULL && ty_columns_need_header(f->second)))
             return true;
     }
     return false;

@@ -261,10 +261,10 @@ static records_impl *records_new(ty_dataset *ds, const ty_data_source *src, cons
     impl->names = TY_NEW_ARRAY(&ds->arena, const char *, src->n_fields);
     for (int i = 0; i < src->n_fields; i++) {
         const ty_field *d = &src->fields[i];
-        impl->names[i] = ty_arena_strdup(&ds->arena, d->member ? d->member : d->name);
-        impl->field[i] = (records_field){.declared = *d, .name = impl->names[i]};
+        impl->field[i] = (records_field){.declared = *d};
         impl->field[i].declared.name = ds->field[i].name;
     }
+    records_name_fields(impl, impl->n_fields, &ds->arena);
     for (int i = 0; i < ds->n_files; i++)
         impl->file[i].file = &ds->files[i];
     return impl;

@@ -212,3 +212,19 @@ int ty_columns_resolve(const char *spec, const char *const *header, int64_t n_co
     *n_out = (int32_t)n;
     return 0;
 }
+
+int ty_field_columns(const ty_field *f, const char *const *header, int64_t n_columns, ty_arena *arena, int32_t **out,
+                     int32_t *n_out, int32_t *n_second, ty_error *err)
+{
+    int32_t *second = NULL;
+    *n_second = 0;
+    if (ty_columns_resolve(f->columns ? f->columns : f->name, header, n_columns, arena, out, n_out, err) < 0 ||
+        (f->second && ty_columns_resolve(f->second, header, n_columns, arena, &second, n_second, err) < 0))
+        return ty_error_wrap(err, "field \"%s\"", f->name);
+    int32_t *both = *n_second > 0 ? TY_NEW_ARRAY(arena, int32_t, *n_out + *n_second) : *out;
+    for (int32_t k = 0; *n_second > 0 && k < *n_out + *n_second; k++)
+        both[k] = k < *n_out ? (*out)[k] : second[k - *n_out];
+    *out = both;
+    *n_out += *n_second;
+    return 0;
+}

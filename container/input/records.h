@@ -28,16 +28,18 @@ typedef struct records_file {
 } records_file;
 
 typedef struct records_field {
-    ty_field declared; /* name, member, scale, missing ... */
-    const char *name;  /* in the records */
-    bool is_settled;   /* the stored type is known, and with it the batch's */
+    ty_field declared;  /* name, member, scale, missing ... */
+    const char *name;   /* in the records */
+    const char *second; /* the same of ty_field.second; NULL: none */
+    int feature[2];     /* example: numbers of the two in records_impl.feature */
+    bool is_settled;    /* the stored type is known, and with it the batch's */
     ty_dtype stored;
     bool takes_any; /* a stream's, that no record had which was looked at: each is stored as it comes */
     int64_t n_elems;
     int64_t min, max; /* of the batch type, if an integer */
     int part;         /* libsvm: which part of a line it is */
-    int32_t *column;  /* csv, parquet: [n_columns] */
-    int32_t n_columns;
+    int32_t *column;  /* csv, parquet: [n_columns], of which the last n_second are the second part's */
+    int32_t n_columns, n_second;
     ty_dtype decoded;   /* parquet: as which a row's elements are decoded */
     ty_media media;     /* of encoded pictures or sounds, settled with the first; none: neither */
     ty_media usual;     /* the same before that */
@@ -88,7 +90,9 @@ typedef struct records_impl {
     const records_kind *kind;
     records_file *file;
     records_field *field;
-    const char **names; /* of fields, in the records */
+    const char **names;   /* of fields, in the records */
+    const char **feature; /* [n_features]: these and those of second parts, each once */
+    int n_features;
     int n_files, n_fields;
     int64_t index_base, width,
         count;           /* libsvm: first index, numbers of a dense row, entries if all rows have as many */
@@ -130,12 +134,17 @@ typedef struct records_look {
     const records_impl *impl;
     ty_frames frames;
     ty_example example;
-    int only;            /* field that is read; -1: all */
-    bool is_known;       /* what is read has been checked, or is being checked by records_see */
-    ty_feature *feature; /* [n_fields] */
-    records_cell *cell;  /* [n_fields] */
-    void *stored;        /* a field's elements as they are stored */
+    int only;             /* field that is read; -1: all */
+    bool is_known;        /* what is read has been checked, or is being checked by records_see */
+    ty_feature *feature;  /* [n_features] */
+    records_cell *cell;   /* [n_fields] */
+    records_cell *second; /* [n_fields] */
+    void *stored;         /* a field's elements as they are stored */
     size_t stored_bytes;
+    void *held; /* the same of the first part of a field that has two, while the second is decoded */
+    size_t held_bytes;
+    void *joined; /* texts of both parts, and digits of those that are numbers */
+    size_t joined_bytes;
     records_entries line; /* libsvm: the record that was found last, read once for all of its fields */
     void *split;          /* csv: the line's cells, then the numbers of fields */
     size_t split_bytes;
@@ -152,6 +161,8 @@ struct records_kind {
     ty_framing framing;
     bool opens_files;                 /* `prepare` does, and records_file.bytes is its own */
     bool is_kept;                     /* all that a walk finds of such records is in records_keep.c */
+    bool is_paired;                   /* `cells` gives both parts of a field that has two (ty_cells.n_second) */
+    bool has_second;                  /* `find` fills look->second, too */
     void (*fini)(records_impl *impl); /* before files are closed; NULL: nothing to do */
     /* All rows of a field as they go into a batch, where `prepare` has made them of all fields; NULL: it has not. */
     const uint8_t *(*block)(const records_impl *impl, int field);
@@ -200,7 +211,10 @@ static inline int records_end(const records_look *look)
     return look->only < 0 ? look->impl->n_fields : look->only + 1;
 }
 
-/* records_field.c. Room for n elements of 8 bytes in look->stored. */
+/* records_field.c. Names of n fields, of which declared is known, and of the features that they are; fields behind
+ * impl->n_fields (crosses) are none. */
+void records_name_fields(records_impl *impl, int n, ty_arena *a);
+/* Room for n elements of 8 bytes in look->stored. */
 int records_room(records_look *look, const records_cell *c, int64_t n, ty_error *err);
 /* A look is a reader's own; only: as in records_look. */
 int records_look_init(records_look *look, const records_impl *impl, int only, ty_error *err);

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-static int example_cell(const records_impl *impl, int i, const ty_feature *f, records_cell *c, ty_error *err)
+/* is_one: several byte strings are none. */
+static int example_cell(const ty_feature *f, const char *name, bool is_one, records_cell *c, ty_error *err)
 {
     static const ty_dtype stored[] = {
         [TY_FEATURE_BYTES] = TY_U8, [TY_FEATURE_FLOATS] = TY_F32, [TY_FEATURE_INTS] = TY_I64};
@@ -17,9 +18,9 @@ static int example_cell(const records_impl *impl, int i, const ty_feature *f, re
         return 0;
     int64_t pieces = ty_feature_bytes(f, &c->u.example.piece, 1);
     if (pieces < 0)
-        return ty_error_set(err, TY_E_DATA_VALUE, "feature \"%s\": its list is malformed", impl->names[i]);
-    if (pieces > 1 && !impl->field[i].declared.map) {
-        ty_error_set(err, TY_E_DATA_VALUE, "feature \"%s\" has %lld byte strings, expected one", impl->names[i],
+        return ty_error_set(err, TY_E_DATA_VALUE, "feature \"%s\": its list is malformed", name);
+    if (pieces > 1 && is_one) {
+        ty_error_set(err, TY_E_DATA_VALUE, "feature \"%s\" has %lld byte strings, expected one", name,
                      (long long)pieces);
         return ty_error_help(err, "texts become ids: vocabulary: auto, or hash: N, with max_length");
     }
@@ -32,9 +33,13 @@ static int example_look(records_look *look, const ty_frame *record, ty_error *er
 {
     if (ty_example_find(&look->example, record->data, record->n, look->feature, err) < 0)
         return -1;
-    for (int i = records_first(look); i < records_end(look); i++)
-        if (example_cell(look->impl, i, &look->feature[i], &look->cell[i], err) < 0)
+    for (int i = records_first(look); i < records_end(look); i++) {
+        const records_field *f = &look->impl->field[i];
+        if (example_cell(&look->feature[f->feature[0]], f->name, !f->declared.map, &look->cell[i], err) < 0)
             return -1;
+        if (f->second && example_cell(&look->feature[f->feature[1]], f->second, false, &look->second[i], err) < 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -88,6 +93,7 @@ static int example_encoded(const records_cell *c, const uint8_t **bytes, size_t 
 
 const records_kind records_example = {.framing = TY_FRAMES_TFRECORD,
                                       .is_kept = true,
+                                      .has_second = true,
                                       .find = example_look,
                                       .count = example_count,
                                       .decode = example_decode,

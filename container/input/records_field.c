@@ -14,16 +14,43 @@
 
 enum { RECORDS_CHECK_BLOCK = 512 }; /* elements at a time */
 
+/* ---- names ---- */
+
+static int records_feature(records_impl *impl, const char *name)
+{
+    for (int i = 0; i < impl->n_features; i++)
+        if (strcmp(impl->feature[i], name) == 0)
+            return i;
+    impl->feature[impl->n_features] = name;
+    return impl->n_features++;
+}
+
+void records_name_fields(records_impl *impl, int n, ty_arena *a)
+{
+    impl->feature = TY_NEW_ARRAY(a, const char *, 2 * n + 1);
+    for (int i = 0; i < n; i++) {
+        records_field *f = &impl->field[i];
+        const ty_field *d = &f->declared;
+        f->name = impl->names[i] = ty_arena_strdup(a, d->member ? d->member : d->name);
+        f->second = d->second ? ty_arena_strdup(a, d->second) : NULL;
+        if (i >= impl->n_fields)
+            continue;
+        f->feature[0] = records_feature(impl, f->name);
+        f->feature[1] = f->second ? records_feature(impl, f->second) : -1;
+    }
+}
+
 /* ---- one reader ---- */
 
 int records_look_init(records_look *look, const records_impl *impl, int only, ty_error *err)
 {
     *look = (records_look){.impl = impl, .frames.how = impl->kind->framing, .only = only};
-    look->example.name = impl->names;
-    look->example.n = impl->n_fields;
-    look->feature = calloc((size_t)impl->n_fields, sizeof *look->feature);
+    look->example.name = impl->feature;
+    look->example.n = impl->n_features;
+    look->feature = calloc((size_t)impl->n_features + 1, sizeof *look->feature);
     look->cell = calloc((size_t)impl->n_fields, sizeof *look->cell);
-    if (look->feature && look->cell)
+    look->second = calloc((size_t)impl->n_fields, sizeof *look->second);
+    if (look->feature && look->cell && look->second)
         return 0;
     return ty_error_set(err, TY_E_LIMIT, "no memory to read records");
 }
@@ -35,8 +62,8 @@ size_t records_look_bytes(const records_look *look)
     for (int i = 0; look->reader && i < look->impl->n_fields; i++)
         media += ty_media_reader_bytes(&look->reader[i]);
     media = look->media_bytes > media ? look->media_bytes : media;
-    return look->stored_bytes + look->row_bytes + look->split_bytes + look->unpacked.room + media +
-           (size_t)line->room * (sizeof *line->index + sizeof *line->value);
+    return look->stored_bytes + look->held_bytes + look->joined_bytes + look->row_bytes + look->split_bytes +
+           look->unpacked.room + media + (size_t)line->room * (sizeof *line->index + sizeof *line->value);
 }
 
 void records_look_fini(records_look *look)
@@ -45,7 +72,10 @@ void records_look_fini(records_look *look)
     ty_frames_fini(&look->frames);
     free(look->feature);
     free(look->cell);
+    free(look->second);
     free(look->stored);
+    free(look->held);
+    free(look->joined);
     free(look->line.index);
     free(look->line.value);
     free(look->split);

@@ -285,9 +285,8 @@ static int json_malformed(const ty_frame *record, const json_text *t, ty_error *
     return ty_error_help(err, "each line holds one object: {\"features\": [1, 2.5], \"label\": 0}");
 }
 
-void records_json_cell(records_look *look, int i, const char *p, const char *end)
+static void json_fill(records_look *look, int i, records_cell *c, const char *p, const char *end)
 {
-    records_cell *c = &look->cell[i];
     const ty_field *d = &look->impl->field[i].declared;
     bool whole = d->dtype_given && !ty_dtype_is_float(d->dtype) && d->scale == 1.0 && d->offset == 0.0;
     c->is_there = !json_word(&(json_text){p, end}, "null");
@@ -297,11 +296,24 @@ void records_json_cell(records_look *look, int i, const char *p, const char *end
     c->u.text.end = end;
 }
 
+void records_json_cell(records_look *look, int i, const char *p, const char *end)
+{
+    json_fill(look, i, &look->cell[i], p, end);
+}
+
+static bool json_is_name(const char *name, const char *key, size_t n)
+{
+    return name && strlen(name) == n && memcmp(name, key, n) == 0;
+}
+
 static void json_keep(records_look *look, const char *key, size_t n, json_text value)
 {
-    for (int i = records_first(look); i < records_end(look); i++)
-        if (strlen(look->impl->names[i]) == n && memcmp(look->impl->names[i], key, n) == 0)
-            records_json_cell(look, i, value.p, value.end);
+    for (int i = records_first(look); i < records_end(look); i++) {
+        if (json_is_name(look->impl->names[i], key, n))
+            json_fill(look, i, &look->cell[i], value.p, value.end);
+        if (json_is_name(look->impl->field[i].second, key, n))
+            json_fill(look, i, &look->second[i], value.p, value.end);
+    }
 }
 
 static int json_find(records_look *look, const ty_frame *record, ty_error *err)
@@ -310,7 +322,7 @@ static int json_find(records_look *look, const ty_frame *record, ty_error *err)
     const char *key;
     size_t n;
     for (int i = records_first(look); i < records_end(look); i++)
-        look->cell[i] = (records_cell){.is_there = false};
+        look->cell[i] = look->second[i] = (records_cell){.is_there = false};
     if (!json_take(&t, '{'))
         return json_malformed(record, &t, err);
     bool is_empty = json_take(&t, '}');
@@ -344,6 +356,7 @@ static int64_t json_decode(records_look *look, const records_cell *c, int64_t ma
 
 const records_kind records_json = {.framing = TY_FRAMES_LINES,
                                    .is_kept = true,
+                                   .has_second = true,
                                    .find = json_find,
                                    .count = json_count,
                                    .decode = json_decode,

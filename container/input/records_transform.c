@@ -29,10 +29,9 @@ static int mapped_numbers(records_look *look, const records_cell *c, ty_cells *o
     return 0;
 }
 
-static int mapped_cells(records_look *look, int i, ty_cells *out, ty_error *err)
+static int mapped_part(records_look *look, int i, const records_cell *c, ty_cells *out, ty_error *err)
 {
     const records_field *f = &look->impl->field[i];
-    const records_cell *c = &look->cell[i];
     *out = (ty_cells){.kind = TY_CELLS_NUMBERS};
     if (!c->is_there)
         return 0;
@@ -41,6 +40,42 @@ static int mapped_cells(records_look *look, int i, ty_cells *out, ty_error *err)
     if (rc == 1)
         rc = mapped_numbers(look, c, out, err);
     return rc < 0 ? ty_error_wrap(err, "field \"%s\"", f->declared.name) : 0;
+}
+
+/* Behind the texts of the first part those of the second, which is decoded over them but for what is held. */
+static int mapped_join(records_look *look, int i, ty_cells *cells, ty_error *err)
+{
+    enum { DIGITS = 32 };
+    ty_cells first = *cells, second;
+    const records_look had = *look;
+    look->stored = had.held, look->stored_bytes = had.held_bytes;
+    look->held = had.stored, look->held_bytes = had.stored_bytes;
+    if (mapped_part(look, i, &look->second[i], &second, err) < 0)
+        return -1;
+    size_t n = (size_t)(first.n + second.n), bytes = n * (sizeof(ty_text) + DIGITS);
+    if (bytes > look->joined_bytes) {
+        void *grown = realloc(look->joined, bytes);
+        if (!grown)
+            return ty_error_set(err, TY_E_LIMIT, "no memory for the texts of a record");
+        look->joined = grown;
+        look->joined_bytes = bytes;
+    }
+    ty_text *text = look->joined;
+    char *digits = (char *)(text + n);
+    for (int64_t k = 0; k < (int64_t)n; k++, digits += DIGITS)
+        if (!ty_cells_text(k < first.n ? &first : &second, k < first.n ? k : k - first.n, digits, &text[k]))
+            return ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": expected texts or whole numbers",
+                                look->impl->field[i].declared.name);
+    *cells = (ty_cells){.kind = TY_CELLS_TEXTS, .n = (int64_t)n, .n_second = second.n, .u.text = text};
+    return 0;
+}
+
+static int mapped_cells(records_look *look, int i, ty_cells *out, ty_error *err)
+{
+    bool joins = look->impl->field[i].second && !look->impl->kind->is_paired;
+    if (mapped_part(look, i, &look->cell[i], out, err) < 0)
+        return -1;
+    return joins ? mapped_join(look, i, out, err) : 0;
 }
 
 int records_settle_mapped(records_field *f, int64_t n_cells, ty_field_info *info, ty_error *err)

@@ -130,6 +130,7 @@ static ty_dataset *subset_new(ty_dataset *base, int64_t n)
     ds->impl = s;
     ds->n_samples = n;
     ds->transforms = NULL;
+    ds->hides = NULL; /* the base does it */
     if (s->sample)
         return ds;
     ty_dataset_close(ds);

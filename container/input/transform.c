@@ -167,6 +167,19 @@ static int transform_settle_cross(ty_dataset *ds, ty_transforms *m, int i, ty_er
     return ty_transform_settle_cross(&m->field[i], ds->field, m->n_stored, from, &ds->field[i], err);
 }
 
+/* The maps of fields in which words are hidden. */
+static const ty_map *const *transform_hides(ty_dataset *ds, const ty_field *fields, int n)
+{
+    const ty_map **map = TY_NEW_ARRAY(&ds->arena, const ty_map *, n);
+    bool any = false;
+    for (int i = 0; i < n; i++)
+        if (fields[i].map && ty_map_hides(fields[i].map)) {
+            map[i] = fields[i].map;
+            any = true;
+        }
+    return any ? map : NULL;
+}
+
 int ty_transform_open(ty_dataset *ds, const ty_data_source *src, const ty_format *format, ty_error *err)
 {
     int n = src->n_fields, n_maps = 0;
@@ -196,6 +209,7 @@ int ty_transform_open(ty_dataset *ds, const ty_data_source *src, const ty_format
     for (int i = 0; i < m->n_stored; i++)
         any = any || m->is_stored[i];
     ds->transforms = any ? m : NULL;
+    ds->hides = transform_hides(ds, fields, n);
     for (int i = 0; rc < 0 && i < n; i++)
         if (fields[i].map && !ty_map_is_settled(fields[i].map))
             ty_map_forget(fields[i].map);
@@ -203,6 +217,15 @@ int ty_transform_open(ty_dataset *ds, const ty_data_source *src, const ty_format
 }
 
 /* ---- reading ---- */
+
+void ty_transform_hide(const ty_dataset *ds, int field, const ty_pick *pick, void *rows)
+{
+    const ty_map *map = ds->hides ? ds->hides[field] : NULL;
+    const ty_field_info *info = &ds->field[field];
+    for (int64_t k = 0; map && k < pick->n; k++)
+        ty_map_hide(map, &info->type, (char *)rows + (size_t)k * info->row_bytes,
+                    &(ty_chance){pick->seed, pick->epoch, pick->sample[k], pick->augment});
+}
 
 static int transform_put(const ty_dataset *ds, int i, const int64_t *samples, int64_t n, const char *rows, void *room,
                          char *out, ty_error *err)

@@ -27,6 +27,9 @@ int ty_transform_open(ty_dataset *ds, const ty_data_source *src, const ty_format
 int ty_transform_read(const ty_dataset *ds, int field, const int64_t *samples, int64_t n, void *out, ty_error *err);
 int ty_transform_read_all(const ty_dataset *ds, const ty_pick *pick, void *const *out, ty_error *err);
 
+/* Hides words in rows of a field that are read, where its map does so (ty_map_hide). */
+void ty_transform_hide(const ty_dataset *ds, int field, const ty_pick *pick, void *rows);
+
 /* Range and kind of what a settled map makes. */
 void ty_map_info(const ty_map *m, ty_field_info *info);
 /* Made of other fields; no format has it. */

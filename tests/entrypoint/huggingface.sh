@@ -54,7 +54,7 @@ ok "it learned" awk '/^step=450 / {split($3, l, "="); seen = 1; exit !(l[2] < 0.
 same "files" "config.json model.json model.safetensors preprocessing.json tokenizer.json tokenizer_config.json" \
     "$(ls run/model | xargs)"
 same "the class" BertForSequenceClassification "$(config run/model/config.json 'c["architectures"][0]')"
-same "its classes" "{'0': 'LABEL_0', '1': 'LABEL_1'}" "$(config run/model/config.json 'c["id2label"]')"
+same "its classes, by the data's names" "{'0': 'no', '1': 'yes'}" "$(config run/model/config.json 'c["id2label"]')"
 same "what else was there" 2 "$(config run/model/config.json 'c["type_vocab_size"]')"
 ok "tokenizer" cmp bert/tokenizer.json run/model/tokenizer.json
 ok "its settings" cmp bert/tokenizer_config.json run/model/tokenizer_config.json

@@ -82,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     import(h, TY_MODEL_TRAIN);
     import(h, TY_MODEL_EVAL);
     ty_buf_init(&text, 1 << 20);
-    if (ty_hf_write_config(h, &text, &err) < 0 && !err.message[0])
+    if (ty_hf_write_config(h, NULL, 0, &text, &err) < 0 && !err.message[0])
         abort();
     ty_buf_fini(&text);
     ty_hf_free(h);

@@ -1,8 +1,33 @@
-/* A tokenizer.json, a NUL byte, and a text: what is accepted encodes any text within its bounds, the same each time. */
+/* A tokenizer.json, a NUL byte, and a text: what is accepted encodes any text within its bounds, the same each time;
+ * and its halves as a pair, cut into words. */
 #include "container/input/tokenizer/tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Of halves of the text the first is cut at blanks. */
+static void encode_pair(const ty_tokenizer *t, const char *text, size_t n)
+{
+    enum { LENGTH = 16, MAX_WORDS = 8 };
+    int32_t ids[LENGTH], word[LENGTH];
+    uint8_t types[LENGTH];
+    ty_text words[MAX_WORDS] = {{text, 0}}, second = {text + n / 2, n - n / 2};
+    ty_token_texts texts = {.word = words, .n_words = 1, .second = &second, .n_second = 1};
+    ty_error err = {0};
+    for (size_t i = 0; i < n / 2; i++) {
+        if (text[i] == ' ' && texts.n_words < MAX_WORDS)
+            words[texts.n_words++] = (ty_text){text + i + 1, 0};
+        else
+            words[texts.n_words - 1].n++;
+    }
+    int64_t count = ty_tokenizer_encode_texts(t, &texts, LENGTH, ids, types, word, &err);
+    if (count > LENGTH)
+        abort();
+    for (int64_t i = 0; i < count; i++)
+        if (ids[i] < 0 || ids[i] >= ty_tokenizer_size(t) || word[i] < -1 || word[i] >= texts.n_words ||
+            types[i] >= ty_tokenizer_n_types(t, true))
+            abort();
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -32,6 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (i == 63 && n_real != row)
             abort();
     }
+    encode_pair(t, text, n_text);
     ty_tokenizer_free(t);
     return 0;
 }

@@ -35,6 +35,14 @@ def differences(program, path, work, rows, how):
     extra = ["all"]
     if how == "all":
         hf.no_padding()
+    if how in ("pair", "words"):
+        hf.no_padding()
+        hf.enable_truncation(24, direction=(hf.truncation or {}).get("direction", "right"))
+        extra = [how, "24"]
+        want = [texts.pair(hf, a, b) for a, b in zip(strings, strings[1:])] if how == "pair" else [texts.words(hf, s) for s in strings]
+        got = [[int(x) for x in line.split()] for line in ours(program, path, work + "/texts", *extra).split("\n")[:-1]]
+        assert len(got) == len(want), (len(got), len(want))
+        return [(rows[i], want[i], got[i]) for i in range(len(want)) if want[i] != got[i]]
     if how == "row":
         hf.enable_truncation(24, direction=(hf.truncation or {}).get("direction", "right"))
         p = hf.padding or {}
@@ -82,8 +90,10 @@ def main():
         path = f"{work}/{name}.json"
         if not os.path.exists(path):
             trained.ALL[name](training).save(path)
-        for how in ("all", "row") if name in ("roberta", "bert", "llama") else ("all",):
-            if how == "row" and name == "llama":
+        for how in ("all", "row", "pair", "words"):
+            if how == "row" and name not in ("roberta", "bert"):
+                continue
+            if how == "pair" and not Tokenizer.from_file(path).encode("a", "b").ids:  # a template without pairs makes nothing of them
                 continue
             bad = differences(program, path, work, rows, how)
             failed += bool(bad)

@@ -9,7 +9,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/tokenizers-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 if [ -z "$venv" ] && [ -n "${TY_TOKENIZERS_INSTALL:-}" ]; then
     venv=$work/venv
-    python3 -m venv "$venv" && "$venv/bin/pip" install -q tokenizers sentencepiece || exit 1
+    python3 -m venv "$venv" && "$venv/bin/pip" install -q tokenizers sentencepiece numpy || exit 1
 fi
 if [ -z "$venv" ]; then
     echo "skip: no Python with tokenizers: set TY_TOKENIZERS_VENV or TY_TOKENIZERS_INSTALL=1"

@@ -35,3 +35,10 @@ for name, make in trained.ALL.items():
     with open(f"{folder}/{name}.ids", "w") as f:
         for row in rows:
             f.write(" ".join(map(str, t.encode(row.decode("utf-8", "replace")).ids)) + "\n")
+    if name in ("bert", "roberta", "llama3"):
+        t.enable_truncation(24, direction=(t.truncation or {}).get("direction", "right"))
+        strings = [row.decode("utf-8", "replace") for row in rows]
+        with open(f"{folder}/{name}.pair", "w") as f:
+            f.writelines(" ".join(map(str, texts.pair(t, a, b))) + "\n" for a, b in zip(strings, strings[1:]))
+        with open(f"{folder}/{name}.words", "w") as f:
+            f.writelines(" ".join(map(str, texts.words(t, s))) + "\n" for s in strings)

@@ -62,3 +62,15 @@ def line(r):
 def lines(n, seed=1):
     r = random.Random(seed)
     return [line(r) for _ in range(n)]
+
+
+def pair(tokenizer, a, b):
+    """Ids of a pair, then their types."""
+    e = tokenizer.encode(a, b)
+    return e.ids + e.type_ids
+
+
+def words(tokenizer, text):
+    """Ids of a text that is cut at single blanks, then the number of the word that each is of; -1: of none."""
+    e = tokenizer.encode(text.split(" "), is_pretokenized=True)
+    return e.ids + [-1 if w is None else w for w in e.word_ids]

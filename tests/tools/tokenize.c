@@ -1,9 +1,11 @@
 /* tokenize - ids of texts, for tests/tokenizer/judge.py.
  *
- *     tokenize TOKENIZER TEXTS [all|raw|row N] [THREADS ROUNDS]
+ *     tokenize TOKENIZER TEXTS [all|raw|row N|pair N|words N] [THREADS ROUNDS]
  *
  * TEXTS: for each text its length as uint32, then its bytes. One line of ids each on stdout (raw: without special
- * tokens; row: ids, then the mask); with THREADS and ROUNDS only the bytes and seconds of so many threads.
+ * tokens; row: ids, then the mask; pair: each text but the last with the one behind it, ids, then types; words: the
+ * text cut at single blanks, ids, then the number of the word that each is of); with THREADS and ROUNDS only the bytes
+ * and seconds of so many threads.
  */
 #include "base/clock.h"
 #include "base/file.h"
@@ -87,6 +89,44 @@ static void print(const char *text, size_t n, const char *how, int64_t length)
     printf("\n");
 }
 
+static void print_texts(const ty_token_texts *texts, bool is_pair, int64_t length)
+{
+    ty_error err = {0};
+    static int32_t ids[1 << 20], word[1 << 20];
+    static uint8_t types[1 << 20];
+    int64_t count = ty_tokenizer_encode_texts(tokenizer, texts, length, ids, types, word, &err);
+    if (count < 0)
+        fail(&err);
+    for (int64_t i = 0; i < count; i++)
+        printf(i ? " %d" : "%d", ids[i]);
+    for (int64_t i = 0; i < count; i++)
+        printf(" %d", is_pair ? types[i] : word[i]);
+    printf("\n");
+}
+
+static void print_pairs(int64_t length)
+{
+    ty_text last = {0}, text;
+    for (size_t at = 0; (text.p = next(&at, &text.n)) != NULL; last = text)
+        if (last.p)
+            print_texts(&(ty_token_texts){.word = &last, .n_words = 1, .second = &text, .n_second = 1}, true, length);
+}
+
+static void print_words(int64_t length)
+{
+    static ty_text word[1 << 16];
+    ty_text text;
+    for (size_t at = 0; (text.p = next(&at, &text.n)) != NULL;) {
+        int64_t n = 0;
+        for (size_t from = 0, i = 0; i <= text.n && n < 1 << 16; i++)
+            if (i == text.n || text.p[i] == ' ') {
+                word[n++] = (ty_text){text.p + from, i - from};
+                from = i + 1;
+            }
+        print_texts(&(ty_token_texts){.word = word, .n_words = n}, false, length);
+    }
+}
+
 int main(int argc, char **argv)
 {
     ty_error err = {0};
@@ -98,7 +138,11 @@ int main(int argc, char **argv)
     const char *how = argc > 3 ? argv[3] : "all", *text;
     int64_t length = strcmp(how, "row") == 0 && argc > 4 ? atoll(argv[4]) : 0;
     size_t n;
-    if (length == 0 && argc > 5) {
+    if (strcmp(how, "pair") == 0 && argc > 4) {
+        print_pairs(atoll(argv[4]));
+    } else if (strcmp(how, "words") == 0 && argc > 4) {
+        print_words(atoll(argv[4]));
+    } else if (length == 0 && argc > 5) {
         rounds = atol(argv[5]);
         measure(atoi(argv[4]));
     } else {

@@ -255,6 +255,26 @@ static int fit_positions(ty_hf *h, ty_error *err)
     return 0;
 }
 
+static ty_label_kind labels_of(hf_task task)
+{
+    return task == HF_TOKENS  ? TY_LABELS_TAGS
+           : task == HF_WORDS ? TY_LABELS_HIDDEN
+           : task == HF_NEXT  ? TY_LABELS_NEXT
+           : task == HF_TEXT  ? TY_LABELS_TEXT
+                              : TY_LABELS_GIVEN;
+}
+
+/* What is to be known of labels. */
+static int prepare_labels(ty_hf *h, ty_error *err)
+{
+    double start;
+    if (hf_config_number(h->config, "decoder_start_token_id", -1, &start, err) < 0)
+        return -1;
+    h->preparation.labels = labels_of(h->net.head->task);
+    h->preparation.start = start >= 0 && start <= INT32_MAX ? (int64_t)start : -1;
+    return 0;
+}
+
 static int open_all(ty_hf *h, const ty_model_choice *choice, ty_error *err)
 {
     const cmodel_source source = source_of(h);
@@ -268,8 +288,7 @@ static int open_all(ty_hf *h, const ty_model_choice *choice, ty_error *err)
     if (hf_files_prepare(h->folder, h->config, &h->arena, &h->preparation, err) < 0)
         return -1;
     h->preparation.is_turned = h->net.family->is_turned;
-    h->preparation.foretells = h->net.head->task == HF_NEXT;
-    return fit_positions(h, err);
+    return prepare_labels(h, err) < 0 ? -1 : fit_positions(h, err);
 }
 
 int ty_hf_open(const char *path, const ty_model_choice *choice, ty_hf **out, ty_error *err)
@@ -333,9 +352,10 @@ int ty_hf_read_recipe(const char *path, const ty_model_choice *choice, ty_arena 
     return rc;
 }
 
-int ty_hf_write_config(const ty_hf *h, ty_buf *out, ty_error *err)
+int ty_hf_write_config(const ty_hf *h, const char *const *names, int64_t n, ty_buf *out, ty_error *err)
 {
-    const hf_config_change change = {h->class_name, hf_has_classes(h) ? h->net.labels : 0};
+    const int64_t labels = hf_has_classes(h) ? h->net.labels : 0;
+    const hf_config_change change = {h->class_name, labels, n > 0 && n == labels ? names : NULL};
     return hf_config_write(h->config, &change, out, err);
 }
 

@@ -31,8 +31,9 @@ const char *ty_hf_class(const ty_hf *h); /* "BertForSequenceClassification" */
 const char *ty_hf_recipe(const ty_hf *h);
 /* The same of a folder that need not be open; it lies in the arena or is static. */
 int ty_hf_read_recipe(const char *path, const ty_model_choice *choice, ty_arena *a, const char **out, ty_error *err);
-/* config.json as it belongs beside the trained weights. */
-int ty_hf_write_config(const ty_hf *h, ty_buf *out, ty_error *err);
+/* config.json as it belongs beside the trained weights. names: of n classes, which count if the head has as many; n 0:
+ * they are not known. */
+int ty_hf_write_config(const ty_hf *h, const char *const *names, int64_t n, ty_buf *out, ty_error *err);
 /* What the folder says of its inputs, and its other files; they live as long as the model. */
 const ty_model_preparation *ty_hf_preparation(const ty_hf *h);
 const char *const *ty_hf_companions(const ty_hf *h, int *n);

@@ -71,16 +71,30 @@ static void begin_key(ty_buf *out, const char *key)
     ty_buf_adds(out, ": ");
 }
 
-/* {"0": "LABEL_0", ...} as Transformers names classes without names, and the other way round. */
-static void add_labels(ty_buf *out, int64_t n)
+/* "LABEL_0", as Transformers calls classes without names. */
+static void add_label(ty_buf *out, const hf_config_change *change, int64_t i)
+{
+    if (change->names)
+        ty_json_add_string(out, change->names[i], TY_JSON_SPACED);
+    else
+        ty_buf_addf(out, "\"LABEL_%lld\"", (long long)i);
+}
+
+/* {"0": "LABEL_0", ...}, and the other way round. */
+static void add_labels(ty_buf *out, const hf_config_change *change)
 {
     begin_key(out, "id2label");
-    for (int64_t i = 0; i < n; i++)
-        ty_buf_addf(out, "%s\"%lld\": \"LABEL_%lld\"", i ? ", " : "{", (long long)i, (long long)i);
+    for (int64_t i = 0; i < change->labels; i++) {
+        ty_buf_addf(out, "%s\"%lld\": ", i ? ", " : "{", (long long)i);
+        add_label(out, change, i);
+    }
     ty_buf_adds(out, "}");
     begin_key(out, "label2id");
-    for (int64_t i = 0; i < n; i++)
-        ty_buf_addf(out, "%s\"LABEL_%lld\": %lld", i ? ", " : "{", (long long)i, (long long)i);
+    for (int64_t i = 0; i < change->labels; i++) {
+        ty_buf_adds(out, i ? ", " : "{");
+        add_label(out, change, i);
+        ty_buf_addf(out, ": %lld", (long long)i);
+    }
     ty_buf_adds(out, "}");
 }
 
@@ -100,12 +114,12 @@ int hf_config_write(const ty_doc *config, const hf_config_change *change, ty_buf
     int64_t had = 0;
     if (change->labels && hf_config_labels(config, &had, err) < 0)
         return -1;
-    bool other_labels = had != change->labels;
+    bool other_labels = had != change->labels || change->names;
     ty_buf_adds(out, "{\n");
     begin_key(out, "architectures");
     ty_buf_addf(out, "[\"%s\"]", change->architecture);
     if (other_labels)
-        add_labels(out, change->labels);
+        add_labels(out, change);
     for (size_t i = 0; i < ty_doc_len(config); i++) {
         const ty_doc *d = ty_doc_at(config, i);
         if (strcmp(d->key, "architectures") == 0 || (other_labels && is_labels(d->key)))

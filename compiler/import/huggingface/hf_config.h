@@ -27,10 +27,11 @@ int hf_config_labels(const ty_doc *config, int64_t *out, ty_error *err);
 typedef struct hf_config_change {
     const char *architecture; /* the class: "BertForSequenceClassification" */
     int64_t labels;           /* 0: the head has no classes of its own */
+    const char *const *names; /* [labels]: of the classes; NULL: not known */
 } hf_config_change;
 
-/* The file's text again: architectures, and id2label and label2id where the number of classes is another, and the
- * element type, which is float32. All else as it was. */
+/* The file's text again: architectures, and id2label and label2id where names of classes are known or their number is
+ * another, and the element type, which is float32. All else as it was. */
 int hf_config_write(const ty_doc *config, const hf_config_change *change, ty_buf *out, ty_error *err);
 
 #endif

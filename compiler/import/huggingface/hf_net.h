@@ -28,6 +28,7 @@ typedef enum hf_task {
     HF_TOKENS,   /* logits [B, S, labels] */
     HF_WORDS,    /* logits [B, S, vocabulary], of words that are hidden in the text */
     HF_NEXT,     /* logits [B, S, vocabulary], of the next word */
+    HF_TEXT,     /* the same, of a text that a decoder makes of another */
     HF_QUESTIONS /* start_logits, end_logits [B, S] */
 } hf_task;
 

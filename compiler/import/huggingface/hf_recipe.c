@@ -38,6 +38,7 @@ const char *hf_recipe(hf_task task, int64_t labels, const ty_doc *config)
         return CLASSES TRAINER;
     case HF_WORDS:
     case HF_NEXT:
+    case HF_TEXT:
         return "loss: {softmax_cross_entropy: {logits: logits}}\nmetrics: [perplexity]\n" TRAINER;
     case HF_QUESTIONS:
         return "loss:\n"

@@ -299,7 +299,7 @@ static void next_words(hf_net *n)
 
 static const hf_head heads[] = {{"Model", HF_NO_TASK, bare},
                                 {"EncoderModel", HF_NO_TASK, encoder},
-                                {"ForConditionalGeneration", HF_WORDS, next_words},
+                                {"ForConditionalGeneration", HF_TEXT, next_words},
                                 {NULL, HF_NO_TASK, NULL}};
 
 const hf_family hf_family_t5 = {.class_name = "T5", .base = "", .head = heads, .pad = 0};

@@ -17,10 +17,13 @@ typedef struct map_kind {
     /* NULL: nothing to be done, learnt or kept. */
     int (*prepare)(ty_map *m, ty_error *err);                               /* of ty_map_new */
     int (*see_text)(ty_map *m, ty_text text, int64_t times, ty_error *err); /* not missing */
+    int (*fits)(const ty_map *m, const ty_cells *cells, ty_error *err); /* refuses what row_ids would for its form */
     int (*settle)(ty_map *m, ty_error *err);
     int64_t (*n_ids)(const ty_map *m);
     /* Ids of a text, up to max; returns how many there are in all (1 but for lists), or -1: refused. */
     int64_t (*text_ids)(const ty_map *m, ty_text text, int64_t *out, int64_t max, ty_error *err);
+    /* Instead: ids of all texts of a sample, at most max, for which there is room; returns how many, or -1. */
+    int64_t (*row_ids)(const ty_map *m, const ty_cells *cells, int64_t *out, int64_t max, ty_error *err);
     /* Instead, of those that want numbers: the id of one that has been scaled, clipped ... */
     int64_t (*number_id)(const ty_map *m, double v);
     void (*write)(const ty_map *m, ty_json_writer *w);
@@ -53,10 +56,14 @@ struct ty_map {
     double *boundary;
     int n_boundaries;
     void *tokenizer;
+    int64_t n_tags;  /* tags are numbers below this, and their own ids; 0: they are words */
+    int32_t mask_id; /* the token that stands where a word is hidden */
 };
 
+enum { MAP_NOT_COUNTED = -100 }; /* the label that losses pass over, as in PyTorch */
+
 extern const map_kind map_number, map_buckets, map_hash, map_vocabulary, map_classes, map_crossed, map_tokenizer,
-    map_length;
+    map_length, map_tags;
 
 /* Samples are lists of any length: cells have no place of their own. */
 static inline bool map_has_list(const ty_map *m)
@@ -73,6 +80,14 @@ int map_take_text(const ty_map *m, const ty_cells *cells, int64_t i, char room[3
 /* A cell as a number; NaN: missing. A text that is none is refused. */
 int map_take_number(const ty_map *m, const ty_cells *cells, int64_t i, double *out, ty_error *err);
 bool map_is_missing_text(ty_text text);
+/* tokenizer.c: what tokens and tags share. */
+int map_pieces_prepare(ty_map *m, ty_error *err);
+int map_pieces_fit(const ty_map *m, const ty_cells *cells, ty_error *err);
+int64_t map_pieces_row(const ty_map *m, const ty_cells *cells, int64_t *out, int64_t max, ty_error *err);
+/* ways.c: the id of a word's tag. */
+int map_tag_id(const ty_map *m, ty_text tag, int64_t *out, ty_error *err);
+/* hide.c: finds the mask token. */
+int map_hide_prepare(ty_map *m, ty_error *err);
 /* Of the content of its file. */
 uint64_t map_tokenizer_fingerprint(const ty_map *m);
 /* The next piece of a text that is split; false at its end. */

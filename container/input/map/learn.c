@@ -42,10 +42,10 @@ static int check_number(const ty_map *m, double v, bool is_whole, ty_error *err)
     return 0;
 }
 
-static int check_text(const ty_map *m, ty_text text, ty_error *err)
+static int check_text(const ty_map *m, ty_text text, bool is_learnt, ty_error *err)
 {
     if (!map_is_missing_text(text))
-        return m->kind->see_text ? map_words_check(text, err) : 0;
+        return m->kind->see_text && is_learnt ? map_words_check(text, err) : 0;
     return m->d.missing == TY_MISSING_MOST_FREQUENT || m->d.missing == TY_MISSING_TEXT ? 0 : map_refuse_missing(m, err);
 }
 
@@ -58,10 +58,11 @@ static int check_cell(const ty_map *m, const ty_cells *cells, int64_t i, bool is
         return map_take_number(m, cells, i, &v, err) < 0 ? -1 : check_number(m, v, is_whole, err);
     if (map_take_text(m, cells, i, digits, &text, err) < 0)
         return -1;
+    bool is_learnt = i < cells->n - cells->n_second;
     if (!text.p)
-        return check_text(m, text, err);
+        return check_text(m, text, is_learnt, err);
     while (map_next_piece(m, &text, &piece))
-        if (check_text(m, piece, err) < 0)
+        if (check_text(m, piece, is_learnt, err) < 0)
             return -1;
     return 0;
 }
@@ -82,7 +83,7 @@ int ty_map_check(const ty_map *m, const ty_cells *cells, bool is_whole, ty_error
     for (int64_t i = 0; i < cells->n; i++)
         if (check_cell(m, cells, i, is_whole, err) < 0)
             return -1;
-    return 0;
+    return m->kind->fits ? m->kind->fits(m, cells, err) : 0;
 }
 
 /* ---- seeing ---- */
@@ -149,7 +150,7 @@ static int learn_texts(ty_map *m, const ty_cells *cells, ty_error *err)
 {
     char digits[32];
     ty_text text, piece;
-    for (int64_t i = 0; i < cells->n; i++) {
+    for (int64_t i = 0; i < cells->n - cells->n_second; i++) {
         if (map_take_text(m, cells, i, digits, &text, err) < 0 || (!text.p && learn_text(m, text, err) < 0))
             return -1;
         while (map_next_piece(m, &text, &piece))
@@ -175,6 +176,8 @@ int ty_map_see(ty_map *m, const ty_cells *cells, ty_error *err)
         return -1;
     if (cells->n != m->n_cells && !map_has_list(m))
         return check_length(m, cells->n, err);
+    if (m->kind->fits && m->kind->fits(m, cells, err) < 0)
+        return -1;
     if (m->kind->wants_text) {
         if (learn_texts(m, cells, err) < 0)
             return -1;
@@ -322,7 +325,7 @@ int ty_map_settle(ty_map *m, ty_error *err)
 void ty_map_forget(ty_map *m)
 {
     learn_drop(m);
-    m->n_seen = m->n_absent = m->n_cells = m->n_stats = m->n_missing_text = 0;
+    m->n_seen = m->n_absent = m->n_cells = m->n_stats = m->n_missing_text = m->n_tags = 0;
     if (!m->d.word)
         m->words = (map_words){0};
 }

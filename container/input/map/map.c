@@ -16,7 +16,7 @@ enum { MAP_BLOCK = 256 }; /* values on the stack */
 static const map_kind *const map_kinds[TY_N_MAP_WAYS] = {
     [TY_MAP_NUMBER] = &map_number,         [TY_MAP_BUCKETS] = &map_buckets, [TY_MAP_HASH] = &map_hash,
     [TY_MAP_VOCABULARY] = &map_vocabulary, [TY_MAP_CLASSES] = &map_classes, [TY_MAP_CROSS] = &map_crossed,
-    [TY_MAP_TOKENIZER] = &map_tokenizer,   [TY_MAP_LENGTH] = &map_length,
+    [TY_MAP_TOKENIZER] = &map_tokenizer,   [TY_MAP_LENGTH] = &map_length,   [TY_MAP_TAGS] = &map_tags,
 };
 
 /* ---- the declaration ---- */
@@ -103,6 +103,8 @@ static int map_check_lists(const ty_map_spec *d, const map_kind *kind, ty_error 
                             (long long)d->max_length);
     if (d->way == TY_MAP_CROSS && d->max_length > 0)
         return ty_error_set(err, TY_E_CONFIG, "field \"%s\": a cross has one id", d->field);
+    if (d->has_second && !kind->row_ids)
+        return ty_error_set(err, TY_E_CONFIG, "field \"%s\": pair and words go with a tokenizer", d->field);
     if (d->one_row && d->one_hot == 0)
         return ty_error_set(err, TY_E_CONFIG, "field \"%s\": one row of what? say multi_hot: N", d->field);
     return 0;
@@ -119,7 +121,7 @@ static const char *const *map_copy_names(ty_arena *a, const char *const *names, 
 static bool map_learns(const ty_map *m)
 {
     const ty_map_spec *d = &m->d;
-    bool words = (d->way == TY_MAP_VOCABULARY || d->way == TY_MAP_CLASSES) && !d->word;
+    bool words = (d->way == TY_MAP_VOCABULARY || d->way == TY_MAP_CLASSES || d->way == TY_MAP_TAGS) && !d->word;
     return words || d->normalize == TY_NORMALIZE_STANDARD || d->normalize == TY_NORMALIZE_MINMAX ||
            d->n_quantiles > 0 || d->missing >= TY_MISSING_MEAN;
 }
@@ -177,7 +179,7 @@ bool map_is_missing_text(ty_text text)
     return text.p == NULL;
 }
 
-static bool map_cell_text(const ty_cells *cells, int64_t i, char room[32], ty_text *out)
+bool ty_cells_text(const ty_cells *cells, int64_t i, char room[32], ty_text *out)
 {
     if (cells->kind == TY_CELLS_TEXTS) {
         *out = cells->u.text[i];
@@ -266,7 +268,7 @@ static int64_t map_width(const ty_map *m)
 const char *ty_map_word(const ty_map *m, int64_t id)
 {
     int64_t at = id - (m->d.way == TY_MAP_VOCABULARY ? m->d.n_oov : 0);
-    return m->is_settled && at >= 0 && at < m->words.n ? m->words.word[at].p : NULL;
+    return m->is_settled && m->n_tags == 0 && at >= 0 && at < m->words.n ? m->words.word[at].p : NULL;
 }
 
 void ty_map_look(const ty_map *m, ty_map_settled *out)
@@ -410,7 +412,7 @@ static int map_put_text(const ty_map *m, ty_text text, map_row *row, ty_error *e
 
 int map_take_text(const ty_map *m, const ty_cells *cells, int64_t i, char room[32], ty_text *out, ty_error *err)
 {
-    if (map_cell_text(cells, i, room, out))
+    if (ty_cells_text(cells, i, room, out))
         return 0;
     return ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": expected a text or a whole number, found %g", m->d.field,
                         cells->u.number[i]);
@@ -506,6 +508,10 @@ static int map_put_cells(const ty_map *m, const ty_cells *cells, map_row *row, t
     row->n = row->n_all = 0;
     if (cells->n == 0)
         return map_put_absent(m, row, err);
+    if (m->kind->row_ids) {
+        row->n = row->n_all = m->kind->row_ids(m, cells, row->u.id, row->room, err);
+        return row->n < 0 ? -1 : 0;
+    }
     return m->kind->wants_text ? map_put_texts(m, cells, row, err) : map_put_numbers(m, cells, row, err);
 }
 

@@ -11,7 +11,8 @@
  *     buckets    number of the bucket                 numbers to ids
  *     hash       fingerprint modulo bins              texts or integers to ids
  *     vocabulary place in a list of words             texts or integers to ids
- *     tokenizer  a text to the ids of its pieces
+ *     tokenizer  a text, or a pair of them, to the ids of its pieces
+ *     tags       classes of words to labels of these pieces
  *     length     cut, or filled up
  *     one_hot    an id becomes a row of zeros with a one
  *     type       of the batch
@@ -31,15 +32,12 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/tensor.h"
+#include "container/input/chance.h"
+#include "container/input/text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-typedef struct ty_text {
-    const char *p; /* NULL: missing. No NUL at the end */
-    size_t n;
-} ty_text;
 
 typedef enum ty_cells_kind { TY_CELLS_NUMBERS, TY_CELLS_INTEGERS, TY_CELLS_TEXTS } ty_cells_kind;
 
@@ -47,12 +45,17 @@ typedef enum ty_cells_kind { TY_CELLS_NUMBERS, TY_CELLS_INTEGERS, TY_CELLS_TEXTS
 typedef struct ty_cells {
     ty_cells_kind kind;
     int64_t n;
+    int64_t n_second; /* the last of them that are of the field's second part (ty_field.second) */
     union {
         const double *number; /* NaN: missing */
         const int64_t *integer;
         const ty_text *text;
     } u;
 } ty_cells;
+
+/* A cell as a text, a whole number as its digits, in `room` if they have to be written; false: a number that is none.
+ */
+bool ty_cells_text(const ty_cells *cells, int64_t i, char room[32], ty_text *out);
 
 typedef enum ty_missing_kind {
     TY_MISSING_REFUSED,
@@ -80,12 +83,22 @@ typedef enum ty_map_way {
     TY_MAP_CROSS,      /* ids of other fields, hashed together; see ty_map_cross */
     TY_MAP_TOKENIZER,
     TY_MAP_LENGTH, /* how long a text is: for looks at data, not for models */
+    TY_MAP_TAGS,   /* classes of the words of a text, each at the word's first token */
     TY_N_MAP_WAYS
 } ty_map_way;
 
-/* What a tokenizer gives of a text. NEXT: at each id the one behind it, and the padding at the last; padding is -100
- * unless declared, the label that does not count. */
-typedef enum ty_token_part { TY_TOKENS_IDS, TY_TOKENS_MASK, TY_TOKENS_TYPES, TY_TOKENS_NEXT } ty_token_part;
+/* What a tokenizer gives of a text. Of labels (NEXT, HIDDEN, TAGS) padding is -100 unless declared, and so are tokens
+ * that do not count. */
+typedef enum ty_token_part {
+    TY_TOKENS_IDS,
+    TY_TOKENS_MASK,
+    TY_TOKENS_TYPES,
+    TY_TOKENS_NEXT,     /* at each id the one behind it, and the padding at the last */
+    TY_TOKENS_MASKED,   /* ids of which some are hidden (ty_map_hide) */
+    TY_TOKENS_HIDDEN,   /* the ids that are hidden there */
+    TY_TOKENS_PREVIOUS, /* `start` and then the ids: at each place what a decoder has read before it */
+    TY_TOKENS_TAGS      /* of TY_MAP_TAGS */
+} ty_token_part;
 
 /* What TY_MAP_LENGTH counts: bytes that begin a character, words between blanks, or 1 for a text that is no UTF-8. */
 typedef enum ty_measure { TY_MEASURE_CHARACTERS, TY_MEASURE_WORDS, TY_MEASURE_FAULTS } ty_measure;
@@ -120,8 +133,13 @@ typedef struct ty_map_spec {
     bool one_row;          /* one_hot of several ids is one row with several ones */
     const char *tokenizer; /* path of a tokenizer.json */
     ty_token_part token_part;
+    bool has_second; /* cells have two parts: the texts of a pair; tags, and the words that they are of */
+    double hidden;   /* MASKED, HIDDEN: how likely a token is hidden; 0: TY_MAP_HIDDEN */
+    int64_t start;   /* PREVIOUS: the id in front of the first; -1: the tokenizer's padding, or 0 */
     ty_measure measure;
 } ty_map_spec;
+
+#define TY_MAP_HIDDEN 0.15 /* Devlin et al. 2019 */
 
 typedef struct ty_map ty_map;
 
@@ -168,6 +186,13 @@ int64_t ty_map_n_seen(const ty_map *m);
 int64_t ty_map_n_ids(const ty_map *m);
 /* One sample. row: of type ty_map_type. The error names the field and the value, not the place. */
 int ty_map_put(const ty_map *m, const ty_cells *cells, const ty_type *type, void *row, ty_error *err);
+/* Whether rows are others in each epoch: those of MASKED and HIDDEN, in which ty_map_put leaves all ids. */
+bool ty_map_hides(const ty_map *m);
+/* Hides ids in such a row: each with the declared probability, special tokens never, and one in a text of which none
+ * would be, since a batch without a label has no loss. Of those that are hidden the mask token stands for 8 of 10 and
+ * any other token for one, and one stays as it is (Devlin et al. 2019, 3.1). A HIDDEN row keeps the ids of these places
+ * alone. Both are the same places for the same draw; without `augment` they are those of an epoch of their own. */
+void ty_map_hide(const ty_map *m, const ty_type *type, void *row, const ty_chance *draw);
 /* cells: [n_cross] ids or integers of the crossed fields, which must hold one number each. */
 int ty_map_cross(const ty_map *m, const int64_t *cells, const ty_type *type, void *row, ty_error *err);
 /* What a settled map has learnt or was told, for who says it in another language (ONNX). Borrowed. */

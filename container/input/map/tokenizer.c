@@ -1,5 +1,5 @@
-/* tokenizer.c - a text to the ids of its pieces, by a tokenizer.json; or what goes with them: the attention mask, the
- * token types, the ids to be foretold. */
+/* tokenizer.c - texts to the ids of their pieces, by a tokenizer.json; or what goes with these: the attention mask, the
+ * token types, the ids to be foretold, the tags of words. */
 #include "container/input/tokenizer/tokenizer.h"
 
 #include "container/input/map/kind.h"
@@ -40,56 +40,167 @@ static int tokenizer_take(const char *path, ty_tokenizer **out, ty_error *err)
     return k != NULL || made != NULL ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for a tokenizer");
 }
 
-enum { NOT_COUNTED = -100 }; /* the label that losses pass over, as in PyTorch */
+/* ---- the declaration ---- */
 
-static int pieces_prepare(ty_map *m, ty_error *err)
+static double pieces_pad(const ty_map *m)
+{
+    double declared = m->d.pad;
+    switch (m->d.token_part) {
+    case TY_TOKENS_MASK:
+        return 0;
+    case TY_TOKENS_TYPES:
+        return ty_tokenizer_pad_type(m->tokenizer);
+    case TY_TOKENS_NEXT:
+    case TY_TOKENS_HIDDEN:
+    case TY_TOKENS_TAGS:
+        return declared == 0 ? MAP_NOT_COUNTED : declared;
+    default:
+        return declared == 0 && ty_tokenizer_pad(m->tokenizer) > 0 ? ty_tokenizer_pad(m->tokenizer) : declared;
+    }
+}
+
+int map_pieces_prepare(ty_map *m, ty_error *err)
 {
     ty_tokenizer *t;
+    bool has_tags = m->d.token_part == TY_TOKENS_TAGS;
     if (m->d.tokenizer == NULL || m->d.one_row || m->d.split)
         return ty_error_set(err, TY_E_CONFIG, "field \"%s\": a tokenizer takes no split and makes no multi_hot",
                             m->d.field);
+    if (has_tags && !m->d.has_second)
+        return ty_error_set(err, TY_E_CONFIG, "field \"%s\": tags of which words? say words: NAME", m->d.field);
     if (tokenizer_take(m->d.tokenizer, &t, err) < 0)
         return ty_error_wrap(err, "field \"%s\"", m->d.field);
     m->tokenizer = t;
     m->d.left |= ty_tokenizer_fills_left(t);
-    if (m->d.token_part == TY_TOKENS_MASK)
-        m->d.pad = 0;
-    else if (m->d.token_part == TY_TOKENS_TYPES)
-        m->d.pad = ty_tokenizer_pad_type(t);
-    else if (m->d.token_part == TY_TOKENS_NEXT)
-        m->d.pad = m->d.pad == 0 ? NOT_COUNTED : m->d.pad;
-    else if (m->d.pad == 0 && ty_tokenizer_pad(t) > 0)
-        m->d.pad = ty_tokenizer_pad(t);
-    return 0;
+    m->d.pad = pieces_pad(m);
+    if (m->d.start < 0)
+        m->d.start = ty_tokenizer_pad(t) > 0 ? ty_tokenizer_pad(t) : 0;
+    return ty_map_hides(m) ? map_hide_prepare(m, err) : 0;
 }
 
 static int64_t pieces_n_ids(const ty_map *m)
 {
     return m->d.token_part == TY_TOKENS_MASK    ? 2
-           : m->d.token_part == TY_TOKENS_TYPES ? ty_tokenizer_n_types(m->tokenizer)
+           : m->d.token_part == TY_TOKENS_TYPES ? ty_tokenizer_n_types(m->tokenizer, m->d.has_second)
                                                 : ty_tokenizer_size(m->tokenizer);
 }
 
-/* The row's own room holds the ids while they are narrow. */
-static int64_t pieces_ids(const ty_map *m, ty_text text, int64_t *out, int64_t max, ty_error *err)
+/* ---- a sample ---- */
+
+/* Its cells as texts, with room for what has to be written out, and for what the tokenizer gives of `max` ids. */
+typedef struct pieces_room {
+    ty_text *text;  /* [cells->n] */
+    int32_t *ids;   /* [max] */
+    int32_t *word;  /* [max] */
+    uint8_t *types; /* [max] */
+    void *block;
+} pieces_room;
+
+static int pieces_open(const ty_map *m, const ty_cells *cells, int64_t max, pieces_room *r, ty_error *err)
 {
-    int32_t *ids = (int32_t *)out;
-    bool types = m->d.token_part == TY_TOKENS_TYPES;
-    if (max == 0)
-        return 0;
-    uint8_t *type = types ? malloc((size_t)max) : NULL;
-    if (types && type == NULL)
-        return ty_error_set(err, TY_E_LIMIT, "no memory for token types");
-    int64_t n = ty_tokenizer_encode_within(m->tokenizer, text.p, text.n, max, ids, type, err);
-    for (int64_t i = n - 1; i >= 0; i--) {
-        int32_t id;
-        memcpy(&id, (const char *)out + (size_t)i * sizeof id, sizeof id);
-        out[i] = types ? type[i] : m->d.token_part == TY_TOKENS_MASK ? 1 : id;
+    enum { DIGITS = 32 };
+    size_t n = (size_t)cells->n, ids = (size_t)max;
+    size_t bytes = n * (sizeof *r->text + DIGITS) + ids * (sizeof *r->ids + sizeof *r->word + 1);
+    *r = (pieces_room){.block = malloc(bytes + 1)};
+    if (r->block == NULL)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a text of %lld words", (long long)cells->n);
+    r->text = r->block;
+    r->ids = (int32_t *)(void *)(r->text + n);
+    r->word = r->ids + ids;
+    r->types = (uint8_t *)(r->word + ids);
+    char *digits = (char *)r->types + ids;
+    for (int64_t i = 0; i < cells->n; i++, digits += DIGITS) {
+        if (map_take_text(m, cells, i, digits, &r->text[i], err) < 0)
+            return -1;
+        if (map_is_missing_text(r->text[i]))
+            r->text[i] = m->fill_text;
+        if (map_is_missing_text(r->text[i]))
+            return map_refuse_missing(m, err);
     }
-    for (int64_t i = 0; m->d.token_part == TY_TOKENS_NEXT && i < n; i++)
-        out[i] = i + 1 < n ? out[i + 1] : (int64_t)m->d.pad;
-    free(type);
-    return n < 0 ? ty_error_wrap(err, "field \"%s\"", m->d.field) : n;
+    return 0;
+}
+
+/* Both texts of a pair are there; tags are as many as words. */
+int map_pieces_fit(const ty_map *m, const ty_cells *cells, ty_error *err)
+{
+    int64_t n_first = cells->n - cells->n_second;
+    if (!m->d.has_second)
+        return 0;
+    if (m->d.token_part == TY_TOKENS_TAGS && n_first != cells->n_second)
+        return ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": %lld tags for %lld words", m->d.field,
+                            (long long)n_first, (long long)cells->n_second);
+    bool is_missing = n_first == 0 || cells->n_second == 0;
+    for (int64_t i = n_first; !is_missing && cells->kind == TY_CELLS_TEXTS && i < cells->n; i++)
+        is_missing = map_is_missing_text(cells->u.text[i]) && map_is_missing_text(m->fill_text);
+    return is_missing ? map_refuse_missing(m, err) : 0;
+}
+
+/* The first text and, of a pair, the second. Of tags the second are the words. */
+static ty_token_texts pieces_texts(const ty_map *m, const ty_cells *cells, const pieces_room *r)
+{
+    int64_t n_first = cells->n - cells->n_second;
+    ty_token_texts texts = {.word = r->text, .n_words = n_first};
+    if (m->d.token_part == TY_TOKENS_TAGS)
+        return (ty_token_texts){.word = r->text + n_first, .n_words = cells->n_second};
+    if (m->d.has_second) {
+        texts.second = r->text + n_first;
+        texts.n_second = cells->n_second;
+    }
+    return texts;
+}
+
+/* A word's tag stands at its first piece. */
+static int pieces_put_tags(const ty_map *m, const pieces_room *r, int64_t n, int64_t *out, ty_error *err)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int32_t word = r->word[i];
+        out[i] = MAP_NOT_COUNTED;
+        if (word >= 0 && (i == 0 || r->word[i - 1] != word) && map_tag_id(m, r->text[word], &out[i], err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Of n ids what is wanted; returns how many that are, at most max. */
+static int64_t pieces_put(const ty_map *m, const pieces_room *r, int64_t n, int64_t max, int64_t *out, ty_error *err)
+{
+    int64_t n_later = n < max ? n + 1 : max;
+    switch (m->d.token_part) {
+    case TY_TOKENS_TAGS:
+        return pieces_put_tags(m, r, n, out, err) < 0 ? -1 : n;
+    case TY_TOKENS_NEXT:
+        for (int64_t i = 0; i < n; i++)
+            out[i] = i + 1 < n ? r->ids[i + 1] : (int64_t)m->d.pad;
+        return n;
+    case TY_TOKENS_PREVIOUS:
+        for (int64_t i = 0; i < n_later; i++)
+            out[i] = i > 0 ? r->ids[i - 1] : m->d.start;
+        return n_later;
+    default:
+        for (int64_t i = 0; i < n; i++)
+            out[i] = m->d.token_part == TY_TOKENS_MASK    ? 1
+                     : m->d.token_part == TY_TOKENS_TYPES ? r->types[i]
+                                                          : r->ids[i];
+        return n;
+    }
+}
+
+int64_t map_pieces_row(const ty_map *m, const ty_cells *cells, int64_t *out, int64_t max, ty_error *err)
+{
+    pieces_room room;
+    int64_t n = -1;
+    if (map_pieces_fit(m, cells, err) < 0)
+        return -1;
+    if (pieces_open(m, cells, max, &room, err) == 0) {
+        const ty_token_texts texts = pieces_texts(m, cells, &room);
+        n = ty_tokenizer_encode_texts(m->tokenizer, &texts, max, room.ids, room.types, room.word, err);
+        if (n < 0)
+            ty_error_wrap(err, "field \"%s\"", m->d.field);
+    }
+    if (n >= 0)
+        n = pieces_put(m, &room, n, max, out, err);
+    free(room.block);
+    return n;
 }
 
 uint64_t map_tokenizer_fingerprint(const ty_map *m)
@@ -100,6 +211,6 @@ uint64_t map_tokenizer_fingerprint(const ty_map *m)
 const map_kind map_tokenizer = {.name = "tokenizer",
                                 .wants_text = true,
                                 .is_list = true,
-                                .prepare = pieces_prepare,
+                                .prepare = map_pieces_prepare,
                                 .n_ids = pieces_n_ids,
-                                .text_ids = pieces_ids};
+                                .row_ids = map_pieces_row};

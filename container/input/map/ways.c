@@ -3,14 +3,16 @@
 #include "container/input/map/fingerprint.h"
 #include "container/input/map/kind.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static int ways_unknown(const ty_map *m, ty_text text, ty_error *err)
 {
     char shown[64];
     ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": \"%s\" is none of its %lld %s", m->d.field, map_show(text, shown),
-                 (long long)m->words.n, m->d.way == TY_MAP_CLASSES ? "classes, which the training data have" : "words");
-    if (m->d.way == TY_MAP_CLASSES)
+                 (long long)m->words.n,
+                 m->d.way == TY_MAP_VOCABULARY ? "words" : "classes, which the training data have");
+    if (m->d.way != TY_MAP_VOCABULARY)
         return ty_error_help(err, "name all of them: classes: [...], or take the samples out");
     return ty_error_help(err, "`oov: 1` gives an id to all words beside the vocabulary");
 }
@@ -151,6 +153,73 @@ const map_kind map_classes = {.name = "classes",
                               .text_ids = words_ids,
                               .write = words_write,
                               .read = words_read};
+
+/* ---- tags of words ---- */
+
+/* Numbers are ids as they are, so that a tag which no sample has keeps its place; -100 does not count. */
+static void tags_count(ty_map *m)
+{
+    int64_t v, most = -1;
+    m->n_tags = 0;
+    for (int64_t i = 0; i < m->words.n; i++) {
+        if (!classes_number(m->words.word[i].p, &v) || (v < 0 && v != MAP_NOT_COUNTED) || v > INT32_MAX)
+            return;
+        most = v > most ? v : most;
+    }
+    m->n_tags = most + 1;
+}
+
+static int tags_prepare(ty_map *m, ty_error *err)
+{
+    m->d.token_part = TY_TOKENS_TAGS;
+    return map_pieces_prepare(m, err) < 0 ? -1 : words_given(m, err);
+}
+
+static int tags_settle(ty_map *m, ty_error *err)
+{
+    if (!m->d.word)
+        tags_count(m);
+    return m->n_tags > 0 ? 0 : classes_settle(m, err);
+}
+
+static int tags_read(ty_map *m, const ty_doc *settled, ty_error *err)
+{
+    if (words_read(m, settled, err) < 0)
+        return -1;
+    tags_count(m);
+    return 0;
+}
+
+static int64_t tags_n_ids(const ty_map *m)
+{
+    return m->n_tags > 0 ? m->n_tags : m->words.n;
+}
+
+int map_tag_id(const ty_map *m, ty_text tag, int64_t *out, ty_error *err)
+{
+    char shown[64], digits[24];
+    if (m->n_tags == 0) {
+        *out = map_words_find(&m->words, tag);
+        return *out < 0 ? ways_unknown(m, tag, err) : 0;
+    }
+    snprintf(digits, sizeof digits, "%.*s", tag.n < sizeof digits ? (int)tag.n : 0, tag.p);
+    if (classes_number(digits, out) && (*out == MAP_NOT_COUNTED || (*out >= 0 && *out < m->n_tags)))
+        return 0;
+    return ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": expected a tag from 0 to %lld, found \"%s\"", m->d.field,
+                        (long long)m->n_tags - 1, map_show(tag, shown));
+}
+
+const map_kind map_tags = {.name = "tags",
+                           .wants_text = true,
+                           .is_list = true,
+                           .prepare = tags_prepare,
+                           .see_text = words_see,
+                           .fits = map_pieces_fit,
+                           .settle = tags_settle,
+                           .n_ids = tags_n_ids,
+                           .row_ids = map_pieces_row,
+                           .write = words_write,
+                           .read = tags_read};
 
 /* ---- hash ---- */
 

@@ -139,9 +139,14 @@ static int decode_row(stream_opened *s, const ty_stream_order *order, int64_t ep
     b->look.draw = (ty_chance){order->seed, epoch, r->number, order->augment};
     if (s->records.kind->find(&b->look, &frame, err) < 0)
         return -1;
-    for (int i = 0; i < s->records.n_fields; i++)
-        if (records_put(&b->look, i, &s->field[i], (char *)out[i] + (size_t)row * s->field[i].row_bytes, err) < 0)
+    for (int i = 0; i < s->records.n_fields; i++) {
+        const ty_map *map = s->records.field[i].declared.map;
+        char *to = (char *)out[i] + (size_t)row * s->field[i].row_bytes;
+        if (records_put(&b->look, i, &s->field[i], to, err) < 0)
             return -1;
+        if (map && ty_map_hides(map))
+            ty_map_hide(map, &s->field[i].type, to, &b->look.draw);
+    }
     if (stream_put_crosses(s, row, out, err) < 0)
         return -1;
     for (int i = 0; i < order->n_ranges; i++) {

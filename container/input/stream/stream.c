@@ -199,11 +199,15 @@ static int stream_declare(stream_opened *s, const ty_stream_config *c, ty_error 
         if (ty_field_check(d, err) < 0)
             return -1;
         s->field[i] = (ty_field_info){.name = ty_arena_strdup(&s->arena, d->name)};
-        r->names[i] = ty_arena_strdup(&s->arena, d->member ? d->member : d->name);
-        r->field[i] = (records_field){.declared = *d, .name = r->names[i]};
+        r->field[i] = (records_field){.declared = *d};
         r->field[i].declared.name = s->field[i].name;
         r->field[i].declared.columns = d->columns ? ty_arena_strdup(&s->arena, d->columns) : NULL;
+        r->field[i].declared.second = d->second ? ty_arena_strdup(&s->arena, d->second) : NULL;
+        if (d->second && !r->kind->has_second && !r->kind->is_paired)
+            return ty_error_set(err, TY_E_CONFIG, "field \"%s\": such a stream holds no two texts of a sample",
+                                d->name);
     }
+    records_name_fields(r, c->n_fields, &s->arena);
     if (records_take_media(r, s->field, &s->arena, NULL, err) < 0)
         return -1;
     if (r->kind == &records_parquet_stream) {
@@ -301,6 +305,7 @@ static void stream_take_fingerprint(stream_opened *s, const ty_stream_config *c)
         double numbers[4] = {f->scale, f->offset, f->missing_given ? f->missing : 0.0, (double)f->max_length};
         h = ty_fnv1a(h, s->records.names[i], strlen(s->records.names[i]) + 1);
         h = f->columns ? ty_fnv1a(h, f->columns, strlen(f->columns)) : h;
+        h = f->second ? ty_fnv1a(h, f->second, strlen(f->second) + 1) : h;
         h = ty_fnv1a(h, &s->field[i].type, sizeof s->field[i].type);
         h = ty_fnv1a(h, numbers, sizeof numbers);
         h = ty_media_fingerprint(h, s->field[i].image, s->field[i].audio);

@@ -62,6 +62,7 @@ typedef struct tok_work {
     tok_pieces pieces[2];
     tok_text room[4];  /* of whatever step runs */
     tok_text ids;      /* int32_t */
+    tok_text ends;     /* int64_t: how many ids there are behind each word */
     tok_text symbols;  /* of models */
     tok_cached *cache; /* [TOK_CACHE_ROWS] */
     tok_pattern_work *pattern;
@@ -165,18 +166,21 @@ void tok_added_cut(const tok_added_set *set, const tok_unicode *u, size_t at, si
 
 /* ---- special tokens (template.c) ---- */
 
+enum { TOK_TEXT = -1, TOK_SECOND = -2 };
+
 typedef struct tok_template_item {
-    int32_t id;   /* -1: the text */
+    int32_t id;   /* or TOK_TEXT, TOK_SECOND: a text's ids */
     uint8_t type; /* token type */
 } tok_template_item;
 
 typedef struct tok_template {
     tok_template_item *item;
     int n;
+    int64_t n_special; /* items that are ids */
 } tok_template;
 
-/* `none` is a template of the text alone. */
-int tok_template_read(const ty_doc *node, ty_arena *a, tok_template *out, ty_error *err);
+/* Of a text, and of a pair; n 0: the file makes no pairs. null is the texts alone. */
+int tok_template_read(const ty_doc *node, ty_arena *a, tok_template *single, tok_template *pair, ty_error *err);
 
 /* ---- reading (part.c) ---- */
 

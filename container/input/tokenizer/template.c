@@ -1,6 +1,7 @@
-/* template.c - post-processors: which special tokens stand around a text, and the token types.
+/* template.c - post-processors: which special tokens stand around a text or a pair, and the token types.
  *
- * Each kind comes down to a row of ids with a place for the text. Several in a Sequence wrap one another.
+ * Each kind comes down to a row of ids with a place for each text. Of one text, several in a Sequence wrap one another;
+ * of a pair one alone has a say.
  */
 #include "container/input/tokenizer/parts.h"
 
@@ -11,6 +12,12 @@ typedef struct template_rows {
     int n;
 } template_rows;
 
+/* What is known of a file. */
+typedef struct template_both {
+    template_rows single, pair;
+    int n_read; /* post-processors that put tokens anywhere */
+} template_both;
+
 static int template_put(template_rows *t, int32_t id, int64_t type, ty_error *err)
 {
     if (t->n == TEMPLATE_MAX_ITEMS || type < 0 || type > 255)
@@ -20,7 +27,7 @@ static int template_put(template_rows *t, int32_t id, int64_t type, ty_error *er
 }
 
 /* ["[CLS]", 101] */
-static int template_pair(const ty_doc *node, const char *key, int32_t *id, ty_error *err)
+static int template_token(const ty_doc *node, const char *key, int32_t *id, ty_error *err)
 {
     const ty_doc *d = ty_doc_find(node, key);
     int64_t v;
@@ -34,12 +41,20 @@ static int template_pair(const ty_doc *node, const char *key, int32_t *id, ty_er
     return 0;
 }
 
-static int template_read_bert(const ty_doc *node, template_rows *t, ty_error *err)
+/* <cls> A <sep> and B <sep>, with another <sep> between the two in RoBERTa's, which has one type of token. */
+static int template_read_bert(const ty_doc *node, bool is_roberta, template_both *t, ty_error *err)
 {
     int32_t cls = -1, sep = -1;
-    if (template_pair(node, "cls", &cls, err) < 0 || template_pair(node, "sep", &sep, err) < 0)
+    if (template_token(node, "cls", &cls, err) < 0 || template_token(node, "sep", &sep, err) < 0)
         return -1;
-    return template_put(t, cls, 0, err) < 0 || template_put(t, -1, 0, err) < 0 ? -1 : template_put(t, sep, 0, err);
+    const int second = is_roberta ? 0 : 1;
+    const tok_template_item single[] = {{cls, 0}, {TOK_TEXT, 0}, {sep, 0}};
+    const tok_template_item behind[] = {{sep, 0}, {TOK_SECOND, (uint8_t)second}, {sep, (uint8_t)second}};
+    for (int i = 0; i < 3; i++)
+        t->single.item[t->single.n++] = t->pair.item[t->pair.n++] = single[i];
+    for (int i = is_roberta ? 0 : 1; i < 3; i++)
+        t->pair.item[t->pair.n++] = behind[i];
+    return 0;
 }
 
 /* The ids that a special token of a template stands for. */
@@ -63,23 +78,33 @@ static int template_special(const ty_doc *node, const ty_doc *item, int64_t type
     return 0;
 }
 
-static int template_read_template(const ty_doc *node, template_rows *t, ty_error *err)
+/* {"Sequence": {"id": "A", "type_id": 0}} or {"SpecialToken": {...}} */
+static int template_item(const ty_doc *node, const ty_doc *item, bool of_pair, template_rows *t, ty_error *err)
 {
-    const ty_doc *single = ty_doc_find(node, "single");
-    if (single == NULL || single->kind != TY_DOC_LIST)
-        return ty_doc_error(node, err, TY_E_TYPE, NULL, "expected a list \"single\"");
-    for (uint32_t i = 0; i < single->n_items; i++) {
-        const ty_doc *special = ty_doc_find(&single->items[i], "SpecialToken"),
-                     *text = ty_doc_find(&single->items[i], "Sequence");
-        int64_t type;
-        if (special == NULL && text == NULL)
-            return ty_doc_error(&single->items[i], err, TY_E_TYPE, NULL, "expected a SpecialToken or a Sequence");
-        if (tok_get_int(special != NULL ? special : text, "type_id", 0, &type, err) < 0)
+    const ty_doc *special = ty_doc_find(item, "SpecialToken"), *text = ty_doc_find(item, "Sequence");
+    const char *which;
+    int64_t type;
+    if (special == NULL && text == NULL)
+        return ty_doc_error(item, err, TY_E_TYPE, NULL, "expected a SpecialToken or a Sequence");
+    if (tok_get_int(special != NULL ? special : text, "type_id", 0, &type, err) < 0)
+        return -1;
+    if (special != NULL)
+        return template_special(node, special, type, t, err);
+    if (tok_get_string(text, "id", "A", &which, err) < 0)
+        return -1;
+    return template_put(t, of_pair && strcmp(which, "B") == 0 ? TOK_SECOND : TOK_TEXT, type, err);
+}
+
+static int template_read_list(const ty_doc *node, const char *key, bool of_pair, template_rows *t, ty_error *err)
+{
+    const ty_doc *list = ty_doc_find(node, key);
+    if (list == NULL && of_pair)
+        return 0;
+    if (list == NULL || list->kind != TY_DOC_LIST)
+        return ty_doc_error(node, err, TY_E_TYPE, NULL, "expected a list \"%s\"", key);
+    for (uint32_t i = 0; i < list->n_items; i++)
+        if (template_item(node, &list->items[i], of_pair, t, err) < 0)
             return -1;
-        int rc = special != NULL ? template_special(node, special, type, t, err) : template_put(t, -1, type, err);
-        if (rc < 0)
-            return -1;
-    }
     return 0;
 }
 
@@ -98,19 +123,28 @@ static int template_wrap(template_rows *t, const template_rows *outer, ty_error 
     return 0;
 }
 
-static int template_read(const ty_doc *node, int depth, template_rows *t, ty_error *err)
+static int template_take(template_both *t, const template_both *one, ty_error *err)
+{
+    t->pair = one->pair;
+    if (t->n_read++ > 0)
+        t->pair.n = 0;
+    return template_wrap(&t->single, &one->single, err);
+}
+
+static int template_read(const ty_doc *node, int depth, template_both *t, ty_error *err)
 {
     const char *type;
     if (node == NULL || node->kind == TY_DOC_NULL)
         return 0;
     if (tok_get_type(node, &type, err) < 0)
         return -1;
-    template_rows one = {.n = 0};
+    template_both one = {.n_read = 0};
     int rc = 0;
-    if (strcmp(type, "TemplateProcessing") == 0)
-        rc = template_read_template(node, &one, err);
-    else if (strcmp(type, "BertProcessing") == 0 || strcmp(type, "RobertaProcessing") == 0)
-        rc = template_read_bert(node, &one, err);
+    if (strcmp(type, "TemplateProcessing") == 0) {
+        rc = template_read_list(node, "single", false, &one.single, err);
+        rc = rc < 0 ? -1 : template_read_list(node, "pair", true, &one.pair, err);
+    } else if (strcmp(type, "BertProcessing") == 0 || strcmp(type, "RobertaProcessing") == 0)
+        rc = template_read_bert(node, type[0] == 'R', &one, err);
     else if (strcmp(type, "Sequence") == 0) {
         const ty_doc *list = ty_doc_find(node, "processors");
         if (list == NULL || list->kind != TY_DOC_LIST || depth == 8)
@@ -124,15 +158,23 @@ static int template_read(const ty_doc *node, int depth, template_rows *t, ty_err
     else
         return tok_refuse_type(node, "post-processor", type,
                                "TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel and Sequence", err);
-    return rc < 0 ? -1 : template_wrap(t, &one, err);
+    return rc < 0 ? -1 : template_take(t, &one, err);
 }
 
-int tok_template_read(const ty_doc *node, ty_arena *a, tok_template *out, ty_error *err)
+static void template_keep(const template_rows *t, ty_arena *a, tok_template *out)
 {
-    template_rows t = {.item = {{-1, 0}}, .n = 1};
+    *out = (tok_template){.item = ty_arena_copy(a, t->item, (size_t)t->n * sizeof *t->item), .n = t->n};
+    for (int i = 0; i < t->n; i++)
+        out->n_special += t->item[i].id >= 0;
+}
+
+int tok_template_read(const ty_doc *node, ty_arena *a, tok_template *single, tok_template *pair, ty_error *err)
+{
+    template_both t = {.single = {.item = {{TOK_TEXT, 0}}, .n = 1},
+                       .pair = {.item = {{TOK_TEXT, 0}, {TOK_SECOND, 1}}, .n = 2}};
     if (template_read(node, 0, &t, err) < 0)
         return ty_error_wrap(err, "post_processor");
-    out->item = ty_arena_copy(a, t.item, (size_t)t.n * sizeof *t.item);
-    out->n = t.n;
+    template_keep(&t.single, a, single);
+    template_keep(&t.pair, a, pair);
     return 0;
 }

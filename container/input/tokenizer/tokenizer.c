@@ -16,7 +16,7 @@ struct ty_tokenizer {
     const tok_normalizer *normalizer;
     const tok_splitter *splitter;
     tok_added added;
-    tok_template template;
+    tok_template single, pair;
     bool truncates, cuts_left, fills_left;
     int64_t max_length; /* of the file's own truncation */
     int32_t pad;        /* -1: none */
@@ -30,7 +30,7 @@ struct ty_tokenizer {
 
 /* ---- room to work in ---- */
 
-enum { N_TEXTS = 10 };
+enum { N_TEXTS = 11 };
 
 /* All texts of the room, to do with each what is done with one. */
 static void tokenizer_texts(tok_work *w, tok_text *all[N_TEXTS])
@@ -38,7 +38,7 @@ static void tokenizer_texts(tok_work *w, tok_text *all[N_TEXTS])
     tok_text *const texts[] = {&w->pieces[0].text, &w->pieces[0].list, &w->pieces[1].text,
                                &w->pieces[1].list, &w->room[0],        &w->room[1],
                                &w->room[2],        &w->room[3],        &w->ids,
-                               &w->symbols};
+                               &w->ends,           &w->symbols};
     _Static_assert(sizeof texts / sizeof *texts == N_TEXTS, "each is named once");
     _Static_assert(sizeof w->room / sizeof *w->room == 4, "each is named once");
     memcpy(all, texts, sizeof texts);
@@ -167,13 +167,12 @@ static int tokenizer_word(const ty_tokenizer *t, tok_work *w, const char *p, siz
     return 0;
 }
 
-/* All ids, without special tokens, into w->ids. */
-static int tokenizer_run(const ty_tokenizer *t, tok_work *w, const char *text, size_t n, ty_error *err)
+/* Its ids, without special tokens, behind those in w->ids. */
+static int tokenizer_add(const ty_tokenizer *t, tok_work *w, const char *text, size_t n, ty_error *err)
 {
     int which = 1;
     if (n > TY_TOKENIZER_MAX_TEXT_BYTES)
         return ty_error_set(err, TY_E_LIMIT, "a text has %zu bytes, more than %zu", n, TY_TOKENIZER_MAX_TEXT_BYTES);
-    w->ids.n = 0;
     if (tokenizer_prepare(t, w, text, n, err) < 0 || tok_split(t->splitter, w, &which, err) < 0)
         return -1;
     const tok_pieces *pieces = &w->pieces[which];
@@ -190,44 +189,95 @@ static int tokenizer_run(const ty_tokenizer *t, tok_work *w, const char *text, s
 
 /* ---- special tokens, cutting, filling ---- */
 
-static int64_t tokenizer_n_special(const ty_tokenizer *t)
-{
-    int64_t n = 0;
-    for (int i = 0; i < t->template.n; i++)
-        n += t->template.item[i].id >= 0;
-    return n;
-}
+/* The ids of a text among those in w->ids. */
+typedef struct tokenizer_part {
+    int64_t first, n;
+} tokenizer_part;
 
 typedef struct tokenizer_row {
     int32_t *ids;
     uint8_t *types; /* NULL: not wanted */
+    int32_t *word;  /* likewise */
     int64_t n, max; /* n counts on beyond max */
 } tokenizer_row;
 
-static void tokenizer_put(tokenizer_row *r, int32_t id, uint8_t type)
+static int64_t tokenizer_n_ids(const tok_work *w)
+{
+    return (int64_t)(w->ids.n / sizeof(int32_t));
+}
+
+static void tokenizer_put(tokenizer_row *r, int32_t id, uint8_t type, int32_t word)
 {
     if (r->n < r->max) {
         r->ids[r->n] = id;
         if (r->types != NULL)
             r->types[r->n] = type;
+        if (r->word != NULL)
+            r->word[r->n] = word;
     }
     r->n++;
 }
 
-/* The text's ids within the template, cut so that at most `length` come out. A template has the text at least once
- * unless its author left it out. */
-static void tokenizer_wrap(const ty_tokenizer *t, const tok_work *w, int64_t length, tokenizer_row *r)
+/* The number of the word that id `at` is of, from *word on. */
+static int32_t tokenizer_word_of(const tok_work *w, int64_t at, int32_t *word)
+{
+    int64_t end, n = (int64_t)(w->ends.n / sizeof end);
+    for (; *word < n; ++*word) {
+        memcpy(&end, w->ends.p + (size_t)*word * sizeof end, sizeof end);
+        if (at < end)
+            return *word;
+    }
+    return -1;
+}
+
+static void tokenizer_put_part(const tok_work *w, const tokenizer_part *p, tok_template_item item, tokenizer_row *r)
 {
     const int32_t *ids = (const int32_t *)(const void *)w->ids.p;
-    int64_t n = (int64_t)(w->ids.n / sizeof *ids), room = length - tokenizer_n_special(t);
-    int64_t kept = n < room ? n : room > 0 ? room : 0;
-    const int32_t *from = t->cuts_left && n > kept ? ids + (n - kept) : ids;
-    for (int i = 0; i < t->template.n; i++) {
-        tok_template_item item = t->template.item[i];
+    int32_t word = 0;
+    for (int64_t k = p->first; k < p->first + p->n; k++)
+        tokenizer_put(r, ids[k], item.type, item.id == TOK_TEXT && r->word ? tokenizer_word_of(w, k, &word) : -1);
+}
+
+/* How many ids of the two texts are left in so much room: the shorter text stays whole if it takes no more than half of
+ * it. Source: truncate_encodings of tokenizers (utils/truncation.rs), LongestFirst. */
+static void tokenizer_share(int64_t room, int64_t *a, int64_t *b)
+{
+    int64_t *few = *a <= *b ? a : b, *many = few == a ? b : a;
+    if (*a + *b <= room)
+        return;
+    *many = *few > room - *few ? *few : room - *few;
+    if (*few + *many <= room)
+        return;
+    *few = room / 2;
+    *many = *few + room % 2;
+}
+
+static void tokenizer_cut(const ty_tokenizer *t, int64_t kept, tokenizer_part *p)
+{
+    if (t->cuts_left && p->n > kept)
+        p->first += p->n - kept;
+    p->n = p->n < kept ? p->n : kept;
+}
+
+/* The texts' ids within the template, cut so that at most `length` come out. second: NULL for one text. A template has
+ * a text at least once unless its author left it out. */
+static void tokenizer_wrap(const ty_tokenizer *t, const tok_work *w, tokenizer_part first, tokenizer_part *second,
+                           int64_t length, tokenizer_row *r)
+{
+    const tok_template *frame = second ? &t->pair : &t->single;
+    int64_t room = length > frame->n_special ? length - frame->n_special : 0;
+    int64_t kept = second ? first.n : room, kept_second = second ? second->n : 0;
+    if (second) {
+        tokenizer_share(room, &kept, &kept_second);
+        tokenizer_cut(t, kept_second, second);
+    }
+    tokenizer_cut(t, kept, &first);
+    for (int i = 0; i < frame->n; i++) {
+        tok_template_item item = frame->item[i];
         if (item.id >= 0)
-            tokenizer_put(r, item.id, item.type);
-        for (int64_t k = 0; item.id < 0 && k < kept; k++)
-            tokenizer_put(r, from[k], item.type);
+            tokenizer_put(r, item.id, item.type, -1);
+        else
+            tokenizer_put_part(w, item.id == TOK_SECOND ? second : &first, item, r);
     }
 }
 
@@ -238,11 +288,11 @@ int64_t ty_tokenizer_encode(const ty_tokenizer *t, const char *text, size_t n, b
     if (w == NULL)
         return -1;
     int64_t count = -1;
-    if (tokenizer_run(t, w, text, n, err) == 0) {
+    if (tokenizer_add(t, w, text, n, err) == 0) {
         tokenizer_row row = {.ids = ids, .max = max};
-        count = (int64_t)(w->ids.n / sizeof *ids);
+        count = tokenizer_n_ids(w);
         if (special) {
-            tokenizer_wrap(t, w, t->truncates ? t->max_length : INT64_MAX, &row);
+            tokenizer_wrap(t, w, (tokenizer_part){0, count}, NULL, t->truncates ? t->max_length : INT64_MAX, &row);
             count = row.n;
         } else if (max > 0 && count > 0) {
             memcpy(ids, w->ids.p, (size_t)(count < max ? count : max) * sizeof *ids);
@@ -271,20 +321,45 @@ static void tokenizer_fill(const ty_tokenizer *t, int64_t n, int64_t length, int
     }
 }
 
-int64_t ty_tokenizer_encode_within(const ty_tokenizer *t, const char *text, size_t n, int64_t length, int32_t *ids,
-                                   uint8_t *types, ty_error *err)
+static int tokenizer_add_words(const ty_tokenizer *t, tok_work *w, const ty_text *word, int64_t n, ty_error *err)
 {
-    int64_t n_special = tokenizer_n_special(t);
-    if (length < n_special || length < 1)
-        return ty_error_set(err, TY_E_RANGE, "a row of %lld tokens has no room for the %lld special ones",
-                            (long long)length, (long long)n_special);
-    tok_work *w = tokenizer_borrow(t, err);
+    for (int64_t i = 0; i < n; i++) {
+        if (tokenizer_add(t, w, word[i].p, word[i].n, err) < 0)
+            return -1;
+        int64_t end = tokenizer_n_ids(w);
+        tok_text_add(&w->ends, &end, sizeof end);
+    }
+    return w->ends.failed ? ty_error_set(err, TY_E_LIMIT, "no memory for the words of a text") : 0;
+}
+
+static int tokenizer_fits(const ty_tokenizer *t, const ty_token_texts *texts, int64_t length, ty_error *err)
+{
+    const tok_template *frame = texts->second ? &t->pair : &t->single;
+    if (frame->n == 0 && texts->second) {
+        ty_error_set(err, TY_E_UNSUPPORTED, "the tokenizer's post-processor says nothing, or too much, of pairs");
+        return ty_error_help(err, "give it a TemplateProcessing with \"pair\", or join the two texts in the data");
+    }
+    if (length >= frame->n_special && length >= 1)
+        return 0;
+    return ty_error_set(err, TY_E_RANGE, "a row of %lld tokens has no room for the %lld special ones",
+                        (long long)length, (long long)frame->n_special);
+}
+
+int64_t ty_tokenizer_encode_texts(const ty_tokenizer *t, const ty_token_texts *texts, int64_t length, int32_t *ids,
+                                  uint8_t *types, int32_t *word, ty_error *err)
+{
+    tok_work *w = tokenizer_fits(t, texts, length, err) < 0 ? NULL : tokenizer_borrow(t, err);
     if (w == NULL)
         return -1;
-    tokenizer_row row = {.ids = ids, .types = types, .max = length};
-    int rc = tokenizer_run(t, w, text, n, err);
+    tokenizer_row row = {.ids = ids, .types = types, .word = word, .max = length};
+    tokenizer_part first = {0, 0}, second = {0, 0};
+    int rc = tokenizer_add_words(t, w, texts->word, texts->n_words, err);
+    first.n = second.first = tokenizer_n_ids(w);
+    if (rc == 0 && texts->second)
+        rc = tokenizer_add_words(t, w, texts->second, texts->n_second, err);
+    second.n = tokenizer_n_ids(w) - second.first;
     if (rc == 0)
-        tokenizer_wrap(t, w, length, &row);
+        tokenizer_wrap(t, w, first, texts->second ? &second : NULL, length, &row);
     tokenizer_give_back(t, w);
     return rc < 0 ? -1 : row.n < length ? row.n : length;
 }
@@ -292,7 +367,9 @@ int64_t ty_tokenizer_encode_within(const ty_tokenizer *t, const char *text, size
 int64_t ty_tokenizer_row(const ty_tokenizer *t, const char *text, size_t n, int64_t length, int32_t pad, int32_t *ids,
                          uint8_t *mask, uint8_t *types, ty_error *err)
 {
-    int64_t count = ty_tokenizer_encode_within(t, text, n, length, ids, types, err);
+    const ty_text whole = {text, n};
+    int64_t count =
+        ty_tokenizer_encode_texts(t, &(ty_token_texts){.word = &whole, .n_words = 1}, length, ids, types, NULL, err);
     if (count < 0)
         return -1;
     pad = pad >= 0 ? pad : t->pad;
@@ -315,6 +392,14 @@ int32_t ty_tokenizer_id(const ty_tokenizer *t, const char *token)
     return tok_vocabulary_find(&t->model.vocabulary, token, strlen(token));
 }
 
+bool ty_tokenizer_is_special(const ty_tokenizer *t, int64_t id)
+{
+    for (size_t i = 0; i < t->added.n; i++)
+        if (t->added.token[i].id == id)
+            return t->added.token[i].special;
+    return false;
+}
+
 int32_t ty_tokenizer_pad(const ty_tokenizer *t)
 {
     return t->pad;
@@ -330,13 +415,16 @@ uint8_t ty_tokenizer_pad_type(const ty_tokenizer *t)
     return t->pad_type;
 }
 
-int ty_tokenizer_n_types(const ty_tokenizer *t)
+static int template_most_type(const tok_template *t, int most)
 {
-    int most = t->pad_type;
-    for (int i = 0; i < t->template.n; i++)
-        if (t->template.item[i].type > most)
-            most = t->template.item[i].type;
-    return most + 1;
+    for (int i = 0; i < t->n; i++)
+        most = t->item[i].type > most ? t->item[i].type : most;
+    return most;
+}
+
+int ty_tokenizer_n_types(const ty_tokenizer *t, bool of_pairs)
+{
+    return template_most_type(of_pairs ? &t->pair : &t->single, t->pad_type) + 1;
 }
 
 int64_t ty_tokenizer_size(const ty_tokenizer *t)
@@ -375,9 +463,9 @@ static int tokenizer_read_truncation(ty_tokenizer *t, const ty_doc *node, ty_err
         tok_get_int(node, "max_length", 512, &t->max_length, err) < 0)
         return -1;
     t->truncates = true;
-    if (t->max_length < tokenizer_n_special(t))
+    if (t->max_length < t->single.n_special)
         return ty_doc_error(node, err, TY_E_RANGE, NULL, "max_length is %lld, but there are %lld special tokens",
-                            (long long)t->max_length, (long long)tokenizer_n_special(t));
+                            (long long)t->max_length, (long long)t->single.n_special);
     return 0;
 }
 
@@ -405,8 +493,10 @@ static void tokenizer_find_max(ty_tokenizer *t)
     t->max_id = t->model.vocabulary.max_id > t->pad ? t->model.vocabulary.max_id : t->pad;
     for (size_t i = 0; i < t->added.n; i++)
         t->max_id = t->added.token[i].id > t->max_id ? t->added.token[i].id : t->max_id;
-    for (int i = 0; i < t->template.n; i++)
-        t->max_id = t->template.item[i].id > t->max_id ? t->template.item[i].id : t->max_id;
+    for (int i = 0; i < t->single.n; i++)
+        t->max_id = t->single.item[i].id > t->max_id ? t->single.item[i].id : t->max_id;
+    for (int i = 0; i < t->pair.n; i++)
+        t->max_id = t->pair.item[i].id > t->max_id ? t->pair.item[i].id : t->max_id;
 }
 
 static int tokenizer_read(ty_tokenizer *t, const ty_doc *root, ty_error *err)
@@ -425,7 +515,7 @@ static int tokenizer_read(ty_tokenizer *t, const ty_doc *root, ty_error *err)
     if (rc == 0)
         rc = tok_splitter_read(ty_doc_find(root, "pre_tokenizer"), &t->arena, &t->splitter, err);
     if (rc == 0)
-        rc = tok_template_read(ty_doc_find(root, "post_processor"), &t->arena, &t->template, err);
+        rc = tok_template_read(ty_doc_find(root, "post_processor"), &t->arena, &t->single, &t->pair, err);
     if (rc == 0)
         rc = tok_added_read(ty_doc_find(root, "added_tokens"), &t->model, t->normalizer, w, &t->arena, &t->added, err);
     tokenizer_give_back(t, w);

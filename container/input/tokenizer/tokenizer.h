@@ -6,7 +6,8 @@
  *                    ByteLevel, BertNormalizer, Sequence
  *   pre-tokenizers   ByteLevel, Metaspace, Split, Whitespace, WhitespaceSplit, BertPreTokenizer, Punctuation, Digits,
  *                    CharDelimiterSplit, Sequence
- *   post-processors  TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel, Sequence (of one text)
+ *   post-processors  TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel, Sequence (of pairs: with one of
+ *                    the first three at most)
  * and added tokens, truncation and padding. Everything else is refused by name when the file is read.
  *
  * A text is bytes: what is no UTF-8 becomes U+FFFD, as Python's decode("utf-8", "replace") does it.
@@ -22,6 +23,7 @@
 #define TY_CONTAINER_INPUT_TOKENIZER_TOKENIZER_H
 
 #include "base/error.h"
+#include "container/input/text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,10 +47,20 @@ void ty_tokenizer_free(ty_tokenizer *t); /* NULL is fine */
 int64_t ty_tokenizer_encode(const ty_tokenizer *t, const char *text, size_t n, bool special, int32_t *ids, int64_t max,
                             ty_error *err);
 
-/* The same with special tokens, cut on the file's side so that at most `length` come out, which is the room of ids and
- * of types (may be NULL). */
-int64_t ty_tokenizer_encode_within(const ty_tokenizer *t, const char *text, size_t n, int64_t length, int32_t *ids,
-                                   uint8_t *types, ty_error *err);
+/* What becomes one row: a text, whole or in the words that it was cut into before, and perhaps a second one behind it.
+ * Words are encoded one by one, as the library does with is_pretokenized. */
+typedef struct ty_token_texts {
+    const ty_text *word; /* [n_words]; one: the whole text */
+    int64_t n_words;
+    const ty_text *second; /* [n_second]: the same of the second text; NULL: there is none */
+    int64_t n_second;
+} ty_token_texts;
+
+/* Ids with special tokens, cut on the file's side so that at most `length` come out; of a pair the longer text is cut
+ * first (the library's LongestFirst). ids, types and word have room for `length`; types and word may be NULL. word:
+ * which word of the first text an id is of; -1: of none. Returns how many there are, or -1. */
+int64_t ty_tokenizer_encode_texts(const ty_tokenizer *t, const ty_token_texts *texts, int64_t length, int32_t *ids,
+                                  uint8_t *types, int32_t *word, ty_error *err);
 
 /* A text as a row of exactly `length` ids with special tokens: a longer one is cut, a shorter one filled up, on the
  * sides that the file says. `pad` is the id to fill with; below 0: ty_tokenizer_pad. `mask` (may be NULL): 1 for ids,
@@ -58,13 +70,15 @@ int64_t ty_tokenizer_row(const ty_tokenizer *t, const char *text, size_t n, int6
 
 /* The id of a token in the vocabulary or among the added ones; -1: there is none. */
 int32_t ty_tokenizer_id(const ty_tokenizer *t, const char *token);
+/* Whether an id is one of the added tokens that the file calls special. */
+bool ty_tokenizer_is_special(const ty_tokenizer *t, int64_t id);
 /* The id that fills rows: that of the file's padding, or of the token [PAD], <pad> or <|pad|>; -1: the file has none.
  */
 int32_t ty_tokenizer_pad(const ty_tokenizer *t);
 bool ty_tokenizer_fills_left(const ty_tokenizer *t);
 uint8_t ty_tokenizer_pad_type(const ty_tokenizer *t);
-/* Token types of a text and its filling are below this. */
-int ty_tokenizer_n_types(const ty_tokenizer *t);
+/* Token types of a text, or of a pair, and its filling are below this. */
+int ty_tokenizer_n_types(const ty_tokenizer *t, bool of_pairs);
 /* One more than the largest id: rows that an embedding needs. */
 int64_t ty_tokenizer_size(const ty_tokenizer *t);
 /* Changes when anything in the file does. */
