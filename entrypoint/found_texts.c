@@ -64,14 +64,14 @@ static int refuse_texts(const ty_data_survey *s, int n, ty_error *err)
                          USUAL_LENGTH);
 }
 
-/* The part that is the text: the only one, or the first of a usual name. */
+/* The part that is the text: the only one that is no list, or the first of a usual name. */
 static int find_text(const ty_data_survey *s, int first_label, int n_labels, int *out, ty_error *err)
 {
     int n = 0, named = -1;
     for (int i = 0; i < s->n_parts; i++) {
         const char *name = s->part[i].name;
         bool is_label = (i >= first_label && i < first_label + n_labels) || (name && ty_found_is_target(name));
-        if (!s->part[i].is_text || is_label)
+        if (!s->part[i].is_text || s->part[i].is_list || is_label)
             continue;
         if (n++ == 0)
             *out = i;

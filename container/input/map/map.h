@@ -87,8 +87,9 @@ typedef enum ty_map_way {
  * unless declared, the label that does not count. */
 typedef enum ty_token_part { TY_TOKENS_IDS, TY_TOKENS_MASK, TY_TOKENS_TYPES, TY_TOKENS_NEXT } ty_token_part;
 
-/* What TY_MAP_LENGTH counts: bytes that begin a character, words between blanks, or 1 for a text that is no UTF-8. */
-typedef enum ty_measure { TY_MEASURE_CHARACTERS, TY_MEASURE_WORDS, TY_MEASURE_FAULTS } ty_measure;
+/* What TY_MAP_LENGTH counts: bytes that begin a character, words between blanks, 1 for a text that is no UTF-8, or 1
+ * for any text. */
+typedef enum ty_measure { TY_MEASURE_CHARACTERS, TY_MEASURE_WORDS, TY_MEASURE_FAULTS, TY_MEASURE_TEXTS } ty_measure;
 
 /* What is declared. Zeroed but for field and scale. Borrowed by ty_map_new(), which copies what it keeps. */
 typedef struct ty_map_spec {
@@ -121,6 +122,7 @@ typedef struct ty_map_spec {
     const char *tokenizer; /* path of a tokenizer.json */
     ty_token_part token_part;
     ty_measure measure;
+    bool in_all; /* of all texts of a sample together: one number, however many there are */
 } ty_map_spec;
 
 typedef struct ty_map ty_map;
