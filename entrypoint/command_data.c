@@ -256,7 +256,7 @@ static bool data_is_written(const ty_arguments_given *given)
 /* A text that is a target by its name. */
 static bool data_takes_classes(const ty_data_survey *s, int i)
 {
-    return s->part[i].name && ty_found_is_target(s->part[i].name);
+    return !s->part[i].is_list && s->part[i].name && ty_found_is_target(s->part[i].name);
 }
 
 /* Its texts become numbers of classes. */
@@ -267,7 +267,8 @@ static int data_name_classes(ty_field *f, ty_data_part *part, ty_arena *a, ty_er
     return ty_map_new(&spec, a, &f->map, err);
 }
 
-static int data_add_measure(ty_field text, ty_measure what, const char *suffix, ty_field *out, ty_arena *a,
+/* in_all: of all texts of a sample, of which each may have another number. */
+static int data_add_measure(ty_field text, ty_measure what, bool in_all, const char *suffix, ty_field *out, ty_arena *a,
                             ty_error *err)
 {
     *out = text;
@@ -278,23 +279,30 @@ static int data_add_measure(ty_field text, ty_measure what, const char *suffix, 
                         .way = TY_MAP_LENGTH,
                         .scale = 1.0,
                         .measure = what,
+                        .in_all = in_all,
                         .missing = TY_MISSING_TEXT,
                         .missing_text = ""};
     return ty_map_new(&spec, a, &out->map, err);
 }
 
-/* How long texts are: `check` wants to know besides which are damaged, `stats` how many words they have. */
-static int data_measure_text(const ty_arguments_given *given, ty_data_opened *d, ty_field *fields, int *n, ty_arena *a,
-                             ty_error *err)
+/* How long texts are, and how many a list has: `check` wants to know besides which are damaged, `stats` how many words
+ * they have, of lists how many characters. */
+static int data_measure_text(const ty_arguments_given *given, ty_data_opened *d, bool is_list, ty_field *fields, int *n,
+                             ty_arena *a, ty_error *err)
 {
+    static const struct {
+        ty_measure what;
+        const char *suffix;
+    } both[][2] = {{{TY_MEASURE_CHARACTERS, " (characters)"}, {TY_MEASURE_WORDS, " (words)"}},
+                   {{TY_MEASURE_TEXTS, " (texts)"}, {TY_MEASURE_CHARACTERS, " (characters)"}}};
     ty_field text = fields[*n];
     bool checks = strcmp(given->words[0], "check") == 0, counts = strcmp(given->words[0], "stats") == 0;
     d->n_text++;
-    if (data_add_measure(text, TY_MEASURE_CHARACTERS, counts ? " (characters)" : "", &fields[(*n)++], a, err) < 0)
-        return -1;
-    if (checks && data_add_measure(text, TY_MEASURE_FAULTS, " (damaged)", &fields[(*n)++], a, err) < 0)
-        return -1;
-    return counts ? data_add_measure(text, TY_MEASURE_WORDS, " (words)", &fields[(*n)++], a, err) : 0;
+    for (int i = 0; i < (counts ? 2 : 1); i++)
+        if (data_add_measure(text, both[is_list][i].what, is_list, counts ? both[is_list][i].suffix : "",
+                             &fields[(*n)++], a, err) < 0)
+            return -1;
+    return checks ? data_add_measure(text, TY_MEASURE_FAULTS, is_list, " (damaged)", &fields[(*n)++], a, err) : 0;
 }
 
 int ty_data_check_folder(const char *folder, ty_error *err)
@@ -358,7 +366,8 @@ int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *o
             else if (is_written && !copies)
                 out->n_text++;
             else if (is_written || !data_takes_classes(&out->survey, i)) {
-                if (data_measure_text(given, out, fields, &source.n_fields, a, err) < 0)
+                bool is_list = out->survey.part[i].is_list;
+                if (data_measure_text(given, out, is_list, fields, &source.n_fields, a, err) < 0)
                     return -1;
             } else if (data_name_classes(&fields[source.n_fields++], &out->survey.part[i], a, err) < 0)
                 return -1;

@@ -14,7 +14,8 @@ typedef struct check_some {
     const char *first;
 } check_some;
 
-/* Texts, of which a sample may have several: how long they are, where the longest is, those that are no UTF-8. */
+/* Texts, of which a sample may have several: how long they are, where the longest is, those that are no UTF-8. Of lists
+ * of texts: how many a sample has, where most are, samples with one that is no UTF-8. */
 typedef struct check_text {
     int64_t n, least, most, sum, n_empty;
     const char *longest;
@@ -25,6 +26,7 @@ typedef struct check_text {
 typedef struct check_field {
     const char *name, *type, *shown; /* "i64[]", and "text" where it is that of one */
     bool is_text, is_media;
+    bool is_list; /* of texts */
     bool has_whole, has_range;
     int64_t min, max; /* of whole numbers */
     double lo, hi;
@@ -110,11 +112,12 @@ static int check_read_field(const ty_arguments_given *given, const ty_data_opene
     const ty_field_info *f = &d->ds->field[i];
     char type[160];
     *out = (check_field){.name = ty_arena_printf(a, "%s", f->name)};
-    out->is_text = ty_data_measures(d, i, TY_MEASURE_CHARACTERS);
+    out->is_list = ty_data_measures(d, i, TY_MEASURE_TEXTS);
+    out->is_text = out->is_list || ty_data_measures(d, i, TY_MEASURE_CHARACTERS);
     out->is_media = ty_data_is_media(given, f);
     const char *media = !out->is_media ? NULL : f->audio ? "sound" : "picture";
     out->type = media ? media : ty_arena_printf(a, "%s", ty_type_text(&f->type, type, sizeof type));
-    out->shown = !out->is_text ? out->type : f->type.rank > 0 ? "texts" : "text";
+    out->shown = !out->is_text ? out->type : out->is_list ? "lists of texts" : f->type.rank > 0 ? "texts" : "text";
     out->has_whole = f->is_integer && f->min_sample >= 0;
     out->min = f->min;
     out->max = f->max;
@@ -226,11 +229,11 @@ static void check_print_some(const check_some *s, const char *what)
         printf("  %" PRId64 " %s, first at %s", s->n, what, s->first);
 }
 
-static void check_print_text(const check_text *t)
+static void check_print_text(const check_text *t, bool is_list)
 {
     if (t->n > 0)
-        printf("  %" PRId64 " to %" PRId64 " characters, mean %.1f, the longest at %s", t->least, t->most,
-               (double)t->sum / (double)t->n, t->longest);
+        printf("  %" PRId64 " to %" PRId64 " %s, mean %.1f, the longest at %s", t->least, t->most,
+               is_list ? "texts" : "characters", (double)t->sum / (double)t->n, t->longest);
     if (t->n_empty > 0)
         printf("  %" PRId64 " empty", t->n_empty);
     check_print_some(&t->damaged, "no UTF-8");
@@ -240,7 +243,7 @@ static void check_print_field(const check_field *f, int width)
 {
     printf("  %-*s  %-16s", width, f->name, f->shown);
     if (f->is_text)
-        check_print_text(&f->text);
+        check_print_text(&f->text, f->is_list);
     if (f->is_media)
         printf("  all were decoded; their formats and sizes: trainyard data stats");
     if (f->has_whole && !f->is_text)
@@ -267,12 +270,12 @@ static void check_print(const check_all *all)
         printf("  left out, neither numbers nor texts: %s\n", all->left_out);
 }
 
-static void check_put_text(ty_json_writer *w, const check_text *t)
+static void check_put_text(ty_json_writer *w, const check_text *t, bool is_list)
 {
     if (t->n == 0)
         return;
-    ty_json_put_int(w, "least_characters", t->least);
-    ty_json_put_int(w, "most_characters", t->most);
+    ty_json_put_int(w, is_list ? "least_texts" : "least_characters", t->least);
+    ty_json_put_int(w, is_list ? "most_texts" : "most_characters", t->most);
     ty_json_put_int(w, "empty", t->n_empty);
     ty_json_put_int(w, "not_utf8", t->damaged.n);
 }
@@ -285,7 +288,7 @@ static void check_put_field(ty_json_writer *w, const check_field *f)
     ty_json_put_int(w, "missing", f->missing.n);
     ty_json_put_int(w, "not_finite", f->not_finite.n);
     if (f->is_text)
-        check_put_text(w, &f->text);
+        check_put_text(w, &f->text, f->is_list);
     if (f->has_whole) {
         ty_json_put_int(w, "min", f->min);
         ty_json_put_int(w, "max", f->max);

@@ -52,6 +52,15 @@ int ty_data_open_one(const ty_arguments_given *given, const char *path, ty_arena
 
 enum { HEAD_MOST = 8 }; /* numbers of a field that are shown */
 
+static int head_print_texts(const ty_dataset *ds, int field, int64_t sample, ty_error *err)
+{
+    int64_t n;
+    if (ty_dataset_read(ds, field, &sample, 1, &n, err) < 0)
+        return -1;
+    printf("  %s list  of %lld text%s\n", ds->field[field].name, (long long)n, n == 1 ? "" : "s");
+    return 0;
+}
+
 /* A text is read as how long it is; a sample may have several. */
 static int head_print_text(const ty_dataset *ds, int field, int64_t sample, ty_error *err)
 {
@@ -154,6 +163,7 @@ int ty_command_data_head(const ty_arguments_given *given, ty_arena *a, ty_error 
             rc = ty_data_is_media(given, &d.ds->field[i])
                      ? ty_dataset_encoded(d.ds, i, s, d.ds->field[i].audio ? head_print_sound : head_print_picture,
                                           (void *)d.ds->field[i].name, err)
+                 : ty_data_measures(&d, i, TY_MEASURE_TEXTS)      ? head_print_texts(d.ds, i, s, err)
                  : ty_data_measures(&d, i, TY_MEASURE_CHARACTERS) ? head_print_text(d.ds, i, s, err)
                                                                   : head_print_field(d.ds, i, s, err);
     }

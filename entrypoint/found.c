@@ -63,7 +63,7 @@ static void found_take_length(const ty_recipe *r, const ty_model *m, ty_field *f
 }
 
 /* Texts are nothing that feeds a model but for a target's, which are names of classes, unless the model has a
- * tokenizer. media: of pictures and sounds. */
+ * tokenizer; lists of texts are nothing that does. media: of pictures and sounds. */
 static int found_arrays(const ty_recipe *r, const ty_model *m, const ty_data_survey *s, ty_media media, ty_arena *a,
                         ty_recipe_data *d, ty_error *err)
 {
@@ -74,7 +74,7 @@ static int found_arrays(const ty_recipe *r, const ty_model *m, const ty_data_sur
         if (wants_texts && (ty_found_makes_labels(m) || !ty_found_is_target(part->name)))
             continue;
         ty_map_spec classes = {.field = part->name, .way = TY_MAP_CLASSES, .scale = 1.0};
-        if (part->is_text && !ty_found_is_target(part->name))
+        if (part->is_text && (part->is_list || !ty_found_is_target(part->name)))
             continue;
         ty_field *f = &fields[d->n_fields++];
         *f = ty_field_make(part->name);

@@ -138,7 +138,7 @@ static int list_texts(const ty_data_survey *s, int first_label, int n_labels, bo
         const char *name = s->part[i].name;
         bool is_label =
             (i >= first_label && i < first_label + n_labels) || (!any_name && name && ty_found_is_target(name));
-        if (s->part[i].is_text && !is_label && n++ < 2)
+        if (s->part[i].is_text && !s->part[i].is_list && !is_label && n++ < 2)
             out[n - 1] = i;
     }
     return n;

@@ -37,6 +37,25 @@ int parquet_field_columns(const parquet_file *f, records_field *field, ty_arena 
     return 0;
 }
 
+static int fields_refuse_text(const ty_field *d, const parquet_column *c, ty_error *err)
+{
+    if (c->max_rep > 0) {
+        ty_error_set(err, TY_E_CONFIG,
+                     "field \"%s\": column \"%s\" holds lists of texts, which feed no model as they are", d->name,
+                     c->name);
+        return ty_error_help(err,
+                             "say what becomes of the texts, and how many a row has: %s: {vocabulary: auto, "
+                             "max_length: 128}; hash: N or classes: auto in place of vocabulary",
+                             d->name);
+    }
+    ty_error_set(err, TY_E_CONFIG, "field \"%s\": column \"%s\" holds text, which feeds no model as it is", d->name,
+                 c->name);
+    return ty_error_help(err,
+                         "say what becomes of it: %s: {vocabulary: auto}, hash: N, classes: auto, a tokenizer, "
+                         "or image: or audio: if it holds pictures or sounds",
+                         d->name);
+}
+
 /* What a field without transforms takes are numbers. */
 static int fields_check(const parquet_file *f, const records_field *field, ty_error *err)
 {
@@ -51,14 +70,8 @@ static int fields_check(const parquet_file *f, const records_field *field, ty_er
         if (is_media && (!is_bytes || c->max_rep > 0 || field->n_columns > 1))
             return ty_error_set(err, TY_E_CONFIG, "field \"%s\": a %s is the bytes of one column, and \"%s\" has none",
                                 d->name, ty_media_noun(&field->media), c->name);
-        if (!is_bytes || is_media || d->map)
-            continue;
-        ty_error_set(err, TY_E_CONFIG, "field \"%s\": column \"%s\" holds text, which feeds no model as it is", d->name,
-                     c->name);
-        return ty_error_help(err,
-                             "say what becomes of it: %s: {vocabulary: auto}, hash: N, classes: auto, a tokenizer, "
-                             "or image: or audio: if it holds pictures or sounds",
-                             d->name);
+        if (is_bytes && !is_media && !d->map)
+            return fields_refuse_text(d, c, err);
     }
     return 0;
 }

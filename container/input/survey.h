@@ -17,7 +17,7 @@ typedef struct ty_data_part {
     bool is_text;    /* columns: of the first records one has neither a number nor a missing value there; records: bytes
                       * that read as one line of UTF-8 */
     bool is_picture; /* encoded: it becomes a row by an image plan (image/plan.h) */
-    bool is_list;    /* Parquet, Arrow: rows have several numbers, perhaps not all as many */
+    bool is_list;    /* Parquet, Arrow: rows have several numbers, or texts (is_text, too), perhaps not all as many */
     bool is_sound;   /* encoded: it becomes a row by an audio plan (audio/plan.h) */
 } ty_data_part;
 
@@ -26,8 +26,8 @@ typedef struct ty_data_survey {
     bool is_table;      /* parts are columns */
     ty_data_part *part;
     int n_parts;
-    /* "a, b": JSON Lines: keys whose values are neither numbers nor texts; Parquet: columns of lists of texts, or that
-     * cannot be read. NULL: none */
+    /* "a, b": JSON Lines: keys whose values are neither numbers nor texts; Parquet: columns of lists of pictures or
+     * sounds, or that cannot be read. NULL: none */
     const char *left_out;
 } ty_data_survey;
 

@@ -40,6 +40,11 @@ static const char *survey_part_name(const parquet_column *c, const ty_data_part 
     return is_bytes ? ty_arena_strndup(a, c->name, n - 6) : c->name;
 }
 
+static void survey_leave_out(const char *name, ty_arena *a, ty_data_survey *out)
+{
+    out->left_out = out->left_out ? ty_arena_printf(a, "%s, %s", out->left_out, name) : name;
+}
+
 static int survey_columns(const parquet_opened *o, ty_arena *a, ty_data_survey *out, ty_error *err)
 {
     const parquet_file *f = &o->file;
@@ -50,13 +55,13 @@ static int survey_columns(const parquet_opened *o, ty_arena *a, ty_data_survey *
         ty_data_part *part = &out->part[out->n_parts];
         *part = (ty_data_part){.name = NULL};
         out->is_table &= c->max_rep == 0 && c->odd == NULL;
-        if (c->odd || (c->max_rep > 0 && c->form == PARQUET_AS_BYTES)) {
-            out->left_out = out->left_out ? ty_arena_printf(a, "%s, %s", out->left_out, c->name) : c->name;
-            continue;
-        }
-        if (c->form == PARQUET_AS_BYTES && survey_bytes(o, i, part, err) < 0)
+        if (!c->odd && c->form == PARQUET_AS_BYTES && survey_bytes(o, i, part, err) < 0)
             return -1;
         part->is_list = c->max_rep > 0;
+        if (c->odd || (part->is_list && (part->is_picture || part->is_sound))) {
+            survey_leave_out(c->name, a, out);
+            continue;
+        }
         part->name = survey_part_name(c, part, a);
         out->is_table &= !part->is_picture && !part->is_sound;
         out->n_parts++;

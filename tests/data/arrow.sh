@@ -43,7 +43,8 @@ same "check" 0 $?
 has "how many" "$W/out" "320 samples, 2 files"
 "$BIN/trainyard" data check tests/golden/arrow/file.arrow >"$W/out" 2>&1
 same "all types" 0 $?
-has "what is left out" "$W/out" "left out, neither numbers nor texts: tags, boxes.name, map"
+has "what is left out" "$W/out" "left out, neither numbers nor texts: map"
+has "lists of texts" "$W/out" "tags        lists of texts    0 to 3 texts"
 "$BIN/trainyard" data check tests/golden/arrow/views.arrow >"$W/out" 2>&1
 same "views" 0 $?
 has "texts of views" "$W/out" "0 to 53 characters, mean 15.8, the longest at tests/golden/arrow/views.arrow: row 4"

@@ -310,4 +310,7 @@ awk 'BEGIN { print "a,b,label"; for (i = 0; i < 20; i++) print "the film,a story
 ty train bert --architecture=ForSequenceClassification --labels=2 --data=two.csv --device=cpu
 same "two texts" 78 $rc
 has "in words" "$W/err" "several texts, of which none is called"
+ty train bert --architecture=ForSequenceClassification --labels=2 --data="$OLDPWD/tests/golden/words/phrases.parquet" --fresh --max_steps=1 --batch_size=4 --device=cpu
+same "a text beside its words" 0 $rc
+has "is the text" "$W/err" 'feature 1, "phrase", becomes up to 16 tokens'
 finish_tests

@@ -317,7 +317,7 @@ int ty_map_type(const ty_map *m, int64_t n_cells, bool dtype_given, ty_dtype dty
                 ty_type *out, ty_error *err)
 {
     bool ids = m->kind->n_ids && m->d.one_hot == 0;
-    bool one = m->d.one_row || m->d.way == TY_MAP_CROSS;
+    bool one = m->d.one_row || m->d.in_all || m->d.way == TY_MAP_CROSS;
     int64_t shape[2], n = m->d.max_length > 0 ? m->d.max_length : one ? 1 : n_cells;
     int n_dims = 0;
     dtype = dtype_given ? dtype : ids ? TY_I64 : TY_F32;
@@ -515,6 +515,27 @@ static int map_put_cells(const ty_map *m, const ty_cells *cells, map_row *row, t
     return m->kind->wants_text ? map_put_texts(m, cells, row, err) : map_put_numbers(m, cells, row, err);
 }
 
+/* Values that a sample with n_cells may have. */
+static int64_t map_room(const ty_map *m, int64_t n_cells, int64_t elems)
+{
+    if (m->d.in_all)
+        return n_cells;
+    return m->d.max_length > 0 ? m->d.max_length
+           : m->d.one_row      ? (m->d.split || n_cells > MAP_BLOCK ? n_cells + 4096 : MAP_BLOCK)
+           : m->d.one_hot != 0 ? elems / map_width(m)
+                               : elems;
+}
+
+/* Measures of texts become their sum. */
+static void map_add_up(map_row *row)
+{
+    int64_t sum = 0;
+    for (int64_t i = 0; i < row->n; i++)
+        sum += row->u.id[i];
+    row->u.id[0] = sum;
+    row->n = row->n_all = row->room = 1;
+}
+
 /* Pieces of a text that is cut at its beginning: all of them are needed, to keep the last ones. */
 static int map_put_longer(const ty_map *m, const ty_cells *cells, map_row *row, ty_error *err)
 {
@@ -530,11 +551,7 @@ static int map_put_longer(const ty_map *m, const ty_cells *cells, map_row *row, 
 
 int ty_map_put(const ty_map *m, const ty_cells *cells, const ty_type *type, void *out, ty_error *err)
 {
-    int64_t block[MAP_BLOCK], elems = ty_type_elems(type);
-    int64_t room = m->d.max_length > 0 ? m->d.max_length
-                   : m->d.one_row      ? (m->d.split || cells->n > MAP_BLOCK ? cells->n + 4096 : MAP_BLOCK)
-                   : m->d.one_hot != 0 ? elems / map_width(m)
-                                       : elems;
+    int64_t block[MAP_BLOCK], room = map_room(m, cells->n, ty_type_elems(type));
     map_row row = {.room = room, .u.id = block};
     if (room > MAP_BLOCK && !(row.u.id = malloc((size_t)room * 8)))
         return ty_error_set(err, TY_E_LIMIT, "no memory for %lld values of a sample", (long long)room);
@@ -544,6 +561,8 @@ int ty_map_put(const ty_map *m, const ty_cells *cells, const ty_type *type, void
                           (long long)row.n_all);
     if (rc == 0 && m->d.left && m->kind->wants_text && row.n_all > room)
         rc = map_put_longer(m, cells, &row, err);
+    if (rc == 0 && m->d.in_all)
+        map_add_up(&row);
     if (rc == 0)
         rc = map_finish(m, &row, type, out, err);
     if (row.u.id != block)

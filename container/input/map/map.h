@@ -100,8 +100,9 @@ typedef enum ty_token_part {
     TY_TOKENS_TAGS      /* of TY_MAP_TAGS */
 } ty_token_part;
 
-/* What TY_MAP_LENGTH counts: bytes that begin a character, words between blanks, or 1 for a text that is no UTF-8. */
-typedef enum ty_measure { TY_MEASURE_CHARACTERS, TY_MEASURE_WORDS, TY_MEASURE_FAULTS } ty_measure;
+/* What TY_MAP_LENGTH counts: bytes that begin a character, words between blanks, 1 for a text that is no UTF-8, or 1
+ * for any text. */
+typedef enum ty_measure { TY_MEASURE_CHARACTERS, TY_MEASURE_WORDS, TY_MEASURE_FAULTS, TY_MEASURE_TEXTS } ty_measure;
 
 /* What is declared. Zeroed but for field and scale. Borrowed by ty_map_new(), which copies what it keeps. */
 typedef struct ty_map_spec {
@@ -137,6 +138,7 @@ typedef struct ty_map_spec {
     double hidden;   /* MASKED, HIDDEN: how likely a token is hidden; 0: TY_MAP_HIDDEN */
     int64_t start;   /* PREVIOUS: the id in front of the first; -1: the tokenizer's padding, or 0 */
     ty_measure measure;
+    bool in_all; /* of all texts of a sample together: one number, however many there are */
 } ty_map_spec;
 
 #define TY_MAP_HIDDEN 0.15 /* Devlin et al. 2019 */

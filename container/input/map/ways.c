@@ -356,6 +356,7 @@ static int64_t length_ids(const ty_map *m, ty_text text, int64_t *out, int64_t m
     if (max > 0)
         *out = m->d.measure == TY_MEASURE_WORDS    ? length_words(text)
                : m->d.measure == TY_MEASURE_FAULTS ? ty_utf8_fault(text.p, text.n) != NULL
+               : m->d.measure == TY_MEASURE_TEXTS  ? 1
                                                    : length_characters(text);
     return 1;
 }
