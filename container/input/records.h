@@ -51,6 +51,7 @@ typedef struct records_cell {
     bool is_there;
     ty_dtype dtype;       /* as which it is decoded */
     int64_t n;            /* elements; -1: not counted yet */
+    int64_t n_second;     /* parquet: the last of them that are of the second part */
     size_t scratch_bytes; /* that decoding needs behind the elements */
     union {
         struct {

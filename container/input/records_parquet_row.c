@@ -33,6 +33,20 @@ static int row_refuse_null(const records_look *look, const records_field *f, int
     return ty_error_help(err, "say what stands for it: missing: 0");
 }
 
+/* Elements of all columns of a field that has two parts, and of the second alone. */
+static int64_t row_count_paired(const records_field *f, const rows_group *g, int64_t row, int64_t *n_second)
+{
+    int64_t all = 0;
+    *n_second = 0;
+    for (int32_t k = 0; k < f->n_columns; k++) {
+        int64_t from, n;
+        row_elements(&g->value[f->column[k]], row, &from, &n);
+        all += n;
+        *n_second += k >= f->n_columns - f->n_second ? n : 0;
+    }
+    return all;
+}
+
 static int row_find_cell(records_look *look, int i, const rows_group *g, int64_t row, ty_error *err)
 {
     const records_field *f = &look->impl->field[i];
@@ -43,6 +57,8 @@ static int row_find_cell(records_look *look, int i, const rows_group *g, int64_t
     c->is_there = true;
     c->dtype = f->decoded;
     c->n = f->n_columns > 1 ? f->n_columns : n;
+    if (f->n_second > 0)
+        c->n = row_count_paired(f, g, row, &c->n_second);
     c->scratch_bytes = 0;
     c->u.row.value = g->value;
     c->u.row.plain = g->plain;
@@ -148,6 +164,18 @@ static ty_text row_text(const parquet_values *v, int64_t at, char **room)
 
 enum { ROW_TEXT_BYTES = 32 }; /* of a number */
 
+/* Of several columns, each of which may have lists, and whose null lists have no text. */
+static void row_texts(const records_field *f, const records_cell *c, ty_text *text, char *room)
+{
+    for (int32_t k = 0; k < f->n_columns; k++) {
+        const parquet_values *v = &c->u.row.value[f->column[k]];
+        int64_t from, n;
+        row_elements(v, c->u.row.row, &from, &n);
+        for (int64_t i = 0; i < n; i++)
+            *text++ = row_text(v, from + i, &room);
+    }
+}
+
 /* Integers stay such if all are there; else they are numbers, of which one may be NaN. */
 int parquet_row_cells(records_look *look, const records_cell *c, bool wants_text, ty_cells *out, ty_error *err)
 {
@@ -159,7 +187,7 @@ int parquet_row_cells(records_look *look, const records_cell *c, bool wants_text
         is_whole &= form == PARQUET_AS_I32 || form == PARQUET_AS_I64;
     }
     is_whole &= row_first_null(f, c) < 0;
-    is_text |= wants_text && !is_whole;
+    is_text |= (wants_text && !is_whole) || f->n_second > 0;
     records_cell as = *c;
     as.dtype = is_whole ? TY_I64 : TY_F64;
     if (records_bytes(look, (size_t)c->n * (sizeof(ty_text) + ROW_TEXT_BYTES) + 64, err) < 0)
@@ -172,13 +200,9 @@ int parquet_row_cells(records_look *look, const records_cell *c, bool wants_text
         return 0;
     }
     ty_text *text = look->stored;
-    char *room = (char *)(text + c->n);
-    int64_t from, n;
-    row_elements(&c->u.row.value[f->column[0]], c->u.row.row, &from, &n);
-    for (int64_t k = 0; k < c->n; k++)
-        text[k] = f->n_columns == 1 ? row_text(&c->u.row.value[f->column[0]], from + k, &room)
-                                    : row_text(&c->u.row.value[f->column[k]], c->u.row.row, &room);
+    row_texts(f, c, text, (char *)(text + c->n));
     out->kind = TY_CELLS_TEXTS;
+    out->n_second = c->n_second;
     out->u.text = text;
     return 0;
 }

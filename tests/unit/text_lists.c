@@ -16,9 +16,20 @@
 #include "golden_file.h"
 #include "input_files.h"
 
-enum { ROWS = 60, LENGTH = 8, BATCH = 7, N_FIELDS = 5, MAX_ROW = 1 << 14 };
+enum { ROWS = 60, LENGTH = 8, BATCH = 7, N_FIELDS = 8, MAX_ROW = 1 << 14 };
 
 static ty_arena maps; /* of one test */
+static char tokenizer[512];
+
+static void put_tokenizer(void)
+{
+    files_puts("tokenizer.json",
+               "{\"pre_tokenizer\": {\"type\": \"Whitespace\"}, \"post_processor\": {\"type\": \"BertProcessing\", "
+               "\"cls\": [\"[CLS]\", 8], \"sep\": [\"[SEP]\", 9]}, \"model\": {\"type\": \"WordLevel\", \"unk_token\": "
+               "\"?\", \"vocab\": {\"?\": 0, \"EU\": 1, \"rejects\": 2, \"New\": 3, \"York\": 4, \"none\": 5, \".\": 6, "
+               "\"a\": 7}}}");
+    snprintf(tokenizer, sizeof tokenizer, "%s", files_path("tokenizer.json"));
+}
 
 static void take(const char *name, const char *as)
 {
@@ -74,6 +85,17 @@ static void declare(ty_field f[N_FIELDS])
                                 .one_row = true});
     f[4] = ty_field_make("label");
     f[4].dtype = TY_I64, f[4].dtype_given = true;
+    ty_map_spec pieces = {.way = TY_MAP_TOKENIZER,
+                          .tokenizer = tokenizer,
+                          .missing = TY_MISSING_TEXT,
+                          .missing_text = "none",
+                          .max_length = 16};
+    f[5] = mapped("pieces", "tokens", pieces);
+    pieces.has_second = true;
+    f[6] = mapped("pair", "tokens", pieces);
+    pieces.way = TY_MAP_TAGS;
+    f[7] = mapped("tags", NULL, pieces);
+    f[6].second = f[7].second = "tokens";
 }
 
 static const struct {
@@ -96,6 +118,7 @@ static int setup(void **state)
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         take(files[i].from, files[i].to);
     take("words.jsonl", "words.jsonl");
+    put_tokenizer();
     return 0;
 }
 
