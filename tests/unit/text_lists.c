@@ -23,11 +23,12 @@ static char tokenizer[512];
 
 static void put_tokenizer(void)
 {
-    files_puts("tokenizer.json",
-               "{\"pre_tokenizer\": {\"type\": \"Whitespace\"}, \"post_processor\": {\"type\": \"BertProcessing\", "
-               "\"cls\": [\"[CLS]\", 8], \"sep\": [\"[SEP]\", 9]}, \"model\": {\"type\": \"WordLevel\", \"unk_token\": "
-               "\"?\", \"vocab\": {\"?\": 0, \"EU\": 1, \"rejects\": 2, \"New\": 3, \"York\": 4, \"none\": 5, \".\": 6, "
-               "\"a\": 7}}}");
+    files_puts(
+        "tokenizer.json",
+        "{\"pre_tokenizer\": {\"type\": \"Whitespace\"}, \"post_processor\": {\"type\": \"BertProcessing\", "
+        "\"cls\": [\"[CLS]\", 8], \"sep\": [\"[SEP]\", 9]}, \"model\": {\"type\": \"WordLevel\", \"unk_token\": "
+        "\"?\", \"vocab\": {\"?\": 0, \"EU\": 1, \"rejects\": 2, \"New\": 3, \"York\": 4, \"none\": 5, \".\": 6, "
+        "\"a\": 7}}}");
     snprintf(tokenizer, sizeof tokenizer, "%s", files_path("tokenizer.json"));
 }
 
