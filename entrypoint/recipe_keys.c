@@ -248,7 +248,7 @@ static const ty_bind_row field_rows[] = {
     {"tokenizer", TY_BIND_STRING, FIELD(tokenizer),
      .help = "a tokenizer.json, relative to the recipe: the ids of a text, max_length of them"},
     {"tokens", TY_BIND_CHOICE, FIELD(tokens), "ids", .choices = token_parts,
-     .help = "tokenizer: the ids, or a mask or types of them; labels of next or hidden ids, or tags of `words`"},
+     .help = "tokenizer: ids, their mask or types, or labels: the next or hidden ids, tags of words"},
     {"pair", TY_BIND_NODE, FIELD(pair), .form = "an integer or text",
      .help = "tokenizer: member or column of a second text, which stands behind the first in the same row"},
     {"words", TY_BIND_NODE, FIELD(words), .form = "an integer or text",
