@@ -119,7 +119,9 @@ typedef enum ty_label_kind {
     TY_LABELS_TAGS,   /* classes of its words */
     TY_LABELS_NEXT,   /* its own tokens, one further on */
     TY_LABELS_HIDDEN, /* those of its tokens that are hidden from the model */
-    TY_LABELS_TEXT    /* the tokens of another text, which a decoder foretells */
+    TY_LABELS_TEXT,   /* the tokens of another text, which a decoder foretells */
+    TY_LABELS_ANSWER  /* the places of a piece of its second text, which answers the first: start_positions,
+                         end_positions */
 } ty_label_kind;
 
 /* What the files beside a model say of how its inputs are made. */

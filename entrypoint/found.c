@@ -358,7 +358,7 @@ static int found_text_table(const ty_recipe *r, const ty_model *m, const ty_data
     if (!makes_labels && found_target(r, m, s, label_size, a, &l, err) < 0)
         return -1;
     d->fields = fields;
-    d->target = makes_labels ? "labels" : found_target_name(s, l);
+    d->target = makes_labels ? ty_found_label(m) : found_target_name(s, l);
     if (!makes_labels)
         found_tell(s, l);
     if (l.n > 0 && found_target_field(s, d->target, l, a, &fields[d->n_fields++], err) < 0)

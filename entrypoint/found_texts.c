@@ -9,7 +9,10 @@
 #include <string.h>
 #include <strings.h>
 
-enum { USUAL_LENGTH = 128 }; /* of Hugging Face's examples of training (run_glue.py: max_seq_length) */
+enum {
+    USUAL_LENGTH = 128,
+    QUESTION_LENGTH = 384
+}; /* of Hugging Face's examples (max_seq_length of run_glue.py, run_qa.py) */
 
 #define LABELS "labels"
 
@@ -53,13 +56,19 @@ bool ty_found_makes_labels(const ty_model *m)
     return labels_of(m) != TY_LABELS_GIVEN;
 }
 
+const char *ty_found_label(const ty_model *m)
+{
+    return labels_of(m) == TY_LABELS_ANSWER ? NULL : LABELS;
+}
+
 /* ---- which parts ---- */
 
 /* The parts that a model's text and what goes with it are. */
 typedef struct text_parts {
     int text;
-    int pair;   /* the second text of a pair; -1: there is none */
-    int labels; /* the text that is foretold, or the tags; -1: neither */
+    int pair;                   /* the second text of a pair; -1: there is none */
+    int labels;                 /* the text that is foretold, or the tags; -1: neither */
+    const char *answer, *place; /* of a question: members or columns; place NULL: not said */
 } text_parts;
 
 /* Names in use for one text. */
@@ -191,15 +200,57 @@ static int find_tags(const ty_data_survey *s, const char *target, text_parts *ou
                               "tokens: tags and words: NAME)");
 }
 
-static int find_parts(const ty_recipe *r, const ty_model *m, const ty_data_survey *s, int first_label, int n_labels,
-                      text_parts *out, ty_error *err)
+/* A column by number, a feature by name; NULL: none of these. */
+static const char *place_of(const ty_data_survey *s, int part, ty_arena *a)
 {
-    *out = (text_parts){-1, -1, -1};
+    if (part < 0)
+        return NULL;
+    return s->is_table ? ty_arena_printf(a, "%d", part) : s->part[part].name;
+}
+
+/* Objects of JSON Lines are no parts of a survey. */
+static bool has_object(const ty_data_survey *s, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *p = s->left_out; p && (p = strstr(p, name)) != NULL; p += n)
+        if ((p == s->left_out || p[-1] == ' ') && (p[n] == 0 || p[n] == ','))
+            return true;
+    return false;
+}
+
+/* A question, the text with its answer, and that one, as SQuAD's sets have it or flat. */
+static int find_question(const ty_data_survey *s, text_parts *out, ty_arena *a, ty_error *err)
+{
+    static const char *const texts[] = {"context", "passage", "document", "text"};
+    static const char *const answers[] = {"answers.text", "answer_text", "answer"};
+    static const char *const places[] = {"answers.answer_start", "answer_start"};
+    out->text = part_called(s, "question", true);
+    out->pair = part_of(s, texts, N_OF(texts), true);
+    out->answer = place_of(s, part_of(s, answers, N_OF(answers), true), a);
+    out->place = place_of(s, part_of(s, places, N_OF(places), false), a);
+    if (!out->answer && has_object(s, "answers")) {
+        out->answer = answers[0];
+        out->place = places[0];
+    }
+    if (out->text >= 0 && out->pair >= 0 && out->answer)
+        return 0;
+    refuse_texts(s, "no question, text and answer that could be told by their names", err);
+    return ty_error_help(err,
+                         "call them question, context, answer_text and, where it begins in the context, answer_start; "
+                         "or declare input_ids, start_positions and end_positions (`trainyard help answer`)");
+}
+
+static int find_parts(const ty_recipe *r, const ty_model *m, const ty_data_survey *s, int first_label, int n_labels,
+                      text_parts *out, ty_arena *a, ty_error *err)
+{
+    *out = (text_parts){.text = -1, .pair = -1, .labels = -1};
     switch (labels_of(m)) {
     case TY_LABELS_TEXT:
         return find_answer(s, out, err);
     case TY_LABELS_TAGS:
         return find_tags(s, r->train.target, out, err);
+    case TY_LABELS_ANSWER:
+        return find_question(s, out, a, err);
     case TY_LABELS_GIVEN:
         return find_text(s, first_label, n_labels, out, err);
     default:
@@ -211,14 +262,9 @@ static int find_parts(const ty_recipe *r, const ty_model *m, const ty_data_surve
 
 static int64_t length_of(const ty_model *m)
 {
-    int64_t most = ty_model_preparation_of(m)->max_length;
-    return most > 0 && most < USUAL_LENGTH ? most : USUAL_LENGTH;
-}
-
-/* Columns of tables by number, features of records by name. */
-static const char *place_of(const ty_data_survey *s, int part, ty_arena *a)
-{
-    return s->is_table ? ty_arena_printf(a, "%d", part) : s->part[part].name;
+    const int64_t most = ty_model_preparation_of(m)->max_length;
+    const int64_t usual = labels_of(m) == TY_LABELS_ANSWER ? QUESTION_LENGTH : USUAL_LENGTH;
+    return most > 0 && most < usual ? most : usual;
 }
 
 /* Of part `text` and, where that is one, `second`. */
@@ -229,14 +275,14 @@ static int make_field(const ty_model *m, const ty_data_survey *s, int text, int 
     spec.scale = 1;
     spec.max_length = length_of(m);
     spec.tokenizer = p->tokenizer;
-    spec.has_second = second >= 0;
+    spec.parts |= second >= 0 ? 1u << TY_PART_SECOND : 0;
     spec.start = p->start;
     *out = ty_field_make(spec.field);
     if (s->is_table)
         out->columns = place_of(s, text, a);
     else
         out->member = place_of(s, text, a);
-    out->second = second >= 0 ? place_of(s, second, a) : NULL;
+    out->part[TY_PART_SECOND] = second >= 0 ? place_of(s, second, a) : NULL;
     return ty_map_new(&spec, a, &out->map, err);
 }
 
@@ -255,20 +301,43 @@ static int make_input(const ty_recipe *r, const ty_model *m, const ty_data_surve
     return make_field(m, s, parts->labels, -1, spec, a, out, err);
 }
 
+/* Where the answer's first token is in the pair's row, and its last. */
+static int make_places(const ty_model *m, const ty_data_survey *s, const text_parts *parts, ty_arena *a, ty_field *out,
+                       ty_error *err)
+{
+    static const char *const names[] = {"start_positions", "end_positions"};
+    for (int i = 0; i < 2; i++) {
+        ty_map_spec spec = {.field = names[i], .way = TY_MAP_ANSWER, .token_part = i ? TY_TOKENS_END : TY_TOKENS_BEGIN};
+        spec.parts = 1u << TY_PART_ANSWER | (parts->place ? 1u << TY_PART_PLACE : 0);
+        if (make_field(m, s, parts->text, parts->pair, spec, a, &out[i], err) < 0)
+            return -1;
+        out[i].part[TY_PART_ANSWER] = parts->answer;
+        out[i].part[TY_PART_PLACE] = parts->place;
+    }
+    return 2;
+}
+
+/* Returns how many fields they are. */
 static int make_labels(const ty_model *m, const ty_data_survey *s, const text_parts *parts, ty_arena *a, ty_field *out,
                        ty_error *err)
 {
+    int rc;
     ty_map_spec spec = {.field = LABELS, .way = TY_MAP_TOKENIZER, .pad = -100};
     switch (labels_of(m)) {
     case TY_LABELS_TEXT:
-        return make_field(m, s, parts->labels, -1, spec, a, out, err);
+        rc = make_field(m, s, parts->labels, -1, spec, a, out, err);
+        break;
     case TY_LABELS_TAGS:
         spec.way = TY_MAP_TAGS;
-        return make_field(m, s, parts->labels, parts->text, spec, a, out, err);
+        rc = make_field(m, s, parts->labels, parts->text, spec, a, out, err);
+        break;
+    case TY_LABELS_ANSWER:
+        return make_places(m, s, parts, a, out, err);
     default:
         spec.token_part = labels_of(m) == TY_LABELS_NEXT ? TY_TOKENS_NEXT : TY_TOKENS_HIDDEN;
-        return make_field(m, s, parts->text, -1, spec, a, out, err);
+        rc = make_field(m, s, parts->text, -1, spec, a, out, err);
     }
+    return rc < 0 ? -1 : 1;
 }
 
 /* "column 1, \"hypothesis\"" */
@@ -287,7 +356,8 @@ static void tell(const ty_model *m, const ty_data_survey *s, const text_parts *p
         [TY_LABELS_TAGS] = "; the labels are the tags of words, ",
         [TY_LABELS_NEXT] = "; the labels are the tokens that follow",
         [TY_LABELS_HIDDEN] = "; 15 % of them are hidden, others in each epoch, and these are the labels",
-        [TY_LABELS_TEXT] = "; the labels are the tokens of "};
+        [TY_LABELS_TEXT] = "; the labels are the tokens of ",
+        [TY_LABELS_ANSWER] = "; the labels are the places of the answer's first and last one"};
     char text[160], pair[160] = "", other[160] = "";
     if (parts->pair >= 0)
         show_part(s, parts->pair, pair);
@@ -302,13 +372,15 @@ int ty_found_texts(const ty_recipe *r, const ty_model *m, const ty_data_survey *
                    ty_arena *a, ty_field *fields, int *n_fields, ty_error *err)
 {
     text_parts parts;
-    if (find_parts(r, m, s, first_label, n_labels, &parts, err) < 0)
+    if (find_parts(r, m, s, first_label, n_labels, &parts, a, err) < 0)
         return -1;
     for (int i = 0; i < ty_model_n_inputs(m); i++)
         if (make_input(r, m, s, &parts, i, a, &fields[(*n_fields)++], err) < 0)
             return -1;
-    if (ty_found_makes_labels(m) && make_labels(m, s, &parts, a, &fields[(*n_fields)++], err) < 0)
+    int n_labels_made = ty_found_makes_labels(m) ? make_labels(m, s, &parts, a, &fields[*n_fields], err) : 0;
+    if (n_labels_made < 0)
         return -1;
+    *n_fields += n_labels_made;
     tell(m, s, &parts);
     return 0;
 }

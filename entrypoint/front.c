@@ -14,7 +14,9 @@ static const char *front_obstacle(const ty_map_spec *d, const ty_map_settled *s)
 {
     static const char *const ways[TY_N_MAP_WAYS] = {[TY_MAP_HASH] = "its hash is FarmHash's",
                                                     [TY_MAP_CROSS] = "it is a cross, which is hashed",
-                                                    [TY_MAP_TOKENIZER] = "it has a tokenizer"};
+                                                    [TY_MAP_TOKENIZER] = "it has a tokenizer",
+                                                    [TY_MAP_TAGS] = "it has a tokenizer",
+                                                    [TY_MAP_ANSWER] = "it has a tokenizer"};
     if (ways[d->way])
         return ways[d->way];
     if (d->way == TY_MAP_VOCABULARY && d->n_oov > 1)

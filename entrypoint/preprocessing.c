@@ -138,7 +138,8 @@ static void put_transforms(const ty_map_spec *d, ty_json_writer *w)
         ty_json_put_string(w, "split", split);
     if (d->tokenizer) {
         /* Nothing is hidden from a model that is applied. */
-        static const char *const parts[] = {"ids", "mask", "types", "next", "ids", "hidden", "previous", "tags"};
+        static const char *const parts[] = {"ids",    "mask",     "types", "next",         "ids",
+                                            "hidden", "previous", "tags",  "answer_start", "answer_end"};
         ty_json_put_string(w, "tokenizer", TY_TOKENIZER_NAME);
         ty_json_put_string(w, "tokens", parts[d->token_part]);
         if (d->token_part == TY_TOKENS_HIDDEN)
@@ -218,7 +219,9 @@ static void put_declared(const ty_field *f, const ty_field_info *info, ty_json_w
     ty_json_open_map(w, "declared");
     put_text(w, "columns", f->columns);
     put_text(w, "member", f->member);
-    put_text(w, d && d->way == TY_MAP_TAGS ? "words" : "pair", f->second);
+    put_text(w, d && d->way == TY_MAP_TAGS ? "words" : "pair", f->part[TY_PART_SECOND]);
+    put_text(w, "answer", f->part[TY_PART_ANSWER]);
+    put_text(w, "answer_start", f->part[TY_PART_PLACE]);
     put_text(w, "file", f->file);
     if (f->dtype_given)
         ty_json_put_string(w, "type", ty_dtype_text(f->dtype));

@@ -53,7 +53,9 @@ static int read_field(recipe_reader *rd, const char *path, const char *name, con
     if (f.pair && f.words)
         return ty_doc_error(f.words, rd->err, TY_E_CONFIG, NULL, "%s: give one of pair and words", what);
     if (read_columns(rd, f.columns, &out->columns) < 0 || read_shape(rd, f.shape, out) < 0 ||
-        read_columns(rd, f.pair ? f.pair : f.words, &out->second) < 0)
+        read_columns(rd, f.pair ? f.pair : f.words, &out->part[TY_PART_SECOND]) < 0 ||
+        read_columns(rd, f.answer, &out->part[TY_PART_ANSWER]) < 0 ||
+        read_columns(rd, f.answer_start, &out->part[TY_PART_PLACE]) < 0)
         return ty_error_wrap(rd->err, "%s", what);
     if (f.type && !ty_dtype_parse(f.type, &out->dtype)) {
         ty_doc_error(ty_doc_find(node, "type"), rd->err, TY_E_RANGE, NULL, "unknown type \"%s\"", f.type);

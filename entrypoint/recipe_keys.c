@@ -200,8 +200,8 @@ static const ty_bind_row data_rows[] = {
      .help = "{name: {...}}, or a list of names; validation: `same` as train (default)"},
 };
 
-static const char *const token_parts[] = {"ids",    "mask",     "types", "next", "masked",
-                                          "hidden", "previous", "tags",  NULL}; /* ty_token_part */
+static const char *const token_parts[] = {"ids",      "mask", "types",        "next",       "masked", "hidden",
+                                          "previous", "tags", "answer_start", "answer_end", NULL}; /* ty_token_part */
 
 #define FIELD(name) offsetof(recipe_field, name)
 static const char *const sides[] = {"right", "left", NULL};
@@ -253,6 +253,10 @@ static const ty_bind_row field_rows[] = {
      .help = "tokenizer: member or column of a second text, which stands behind the first in the same row"},
     {"words", TY_BIND_NODE, FIELD(words), .form = "an integer or text",
      .help = "tokens: tags: member or columns of the words that have them; a tag is the label of its word's first id"},
+    {"answer", TY_BIND_NODE, FIELD(answer), .form = "an integer or text",
+     .help = "tokens: answer_start, answer_end: member or column of the piece of the pair's second text that is meant"},
+    {"answer_start", TY_BIND_NODE, FIELD(answer_start), .form = "an integer or text",
+     .help = "answer: member or column that says at which character it begins; left out: where it is found first"},
     {"hidden", TY_BIND_FLOAT, FIELD(hidden), "0.15", .max = 1,
      .help = "tokens: masked, hidden: how likely each id is hidden, another choice in each epoch"},
     {"start", TY_BIND_NODE, FIELD(start), .form = "an integer",

@@ -55,7 +55,7 @@ typedef struct recipe_field {
     int side;
     int64_t hash, max_size, min_count, oov;
     const char *tokenizer;
-    const ty_doc *pair, *words, *start;
+    const ty_doc *pair, *words, *answer, *answer_start, *start;
     int tokens;
     double hidden;
 } recipe_field;

@@ -185,7 +185,7 @@ static int read_way(recipe_reader *rd, const ty_doc *node, const recipe_field *f
     if (f->hash > 0)
         spec->way = TY_MAP_HASH;
     if (f->tokenizer) {
-        spec->way = has_tags ? TY_MAP_TAGS : TY_MAP_TOKENIZER;
+        spec->way = has_tags ? TY_MAP_TAGS : f->tokens >= TY_TOKENS_BEGIN ? TY_MAP_ANSWER : TY_MAP_TOKENIZER;
         spec->tokenizer = ty_recipe_path(rd, f->tokenizer);
         spec->token_part = (ty_token_part)f->tokens;
         spec->hidden = f->hidden;
@@ -244,12 +244,9 @@ int ty_recipe_read_transforms(recipe_reader *rd, const ty_doc *node, const recip
     int n_clip = 0;
     if (!has_transforms(f))
         return 0;
-    ty_map_spec spec = {.field = out->name,
-                        .scale = f->scale,
-                        .offset = f->offset,
-                        .log1p = f->log1p,
-                        .has_second = out->second != NULL,
-                        .start = -1};
+    ty_map_spec spec = {.field = out->name, .scale = f->scale, .offset = f->offset, .log1p = f->log1p, .start = -1};
+    for (int i = 0; i < TY_N_TEXT_PARTS; i++)
+        spec.parts |= out->part[i] ? 1u << i : 0;
     if (f->start && ty_doc_int(f->start, &spec.start, rd->err) < 0)
         return ty_error_wrap(rd->err, "start");
     if (read_way(rd, node, f, &spec) < 0 || read_lists(rd, node, f, &spec) < 0 ||
@@ -263,7 +260,7 @@ int ty_recipe_read_transforms(recipe_reader *rd, const ty_doc *node, const recip
         spec.high = clip[1];
     }
     bool is_text = spec.way == TY_MAP_HASH || spec.way == TY_MAP_VOCABULARY || spec.way == TY_MAP_CLASSES ||
-                   spec.way == TY_MAP_TOKENIZER || spec.way == TY_MAP_TAGS;
+                   spec.tokenizer != NULL;
     if (read_missing(rd, f->missing, is_text, &spec) < 0)
         return ty_error_wrap(rd->err, "missing");
     if (ty_map_new(&spec, rd->a, &out->map, rd->err) < 0) {

@@ -85,7 +85,7 @@ static bool is_same(const char *a, const char *b)
 static bool is_same_text(const ty_field *f, const ty_field *g)
 {
     const char *a = f->columns ? f->columns : f->member, *b = g->columns ? g->columns : g->member;
-    return a && b && is_same(a, b) && is_same(f->second, g->second);
+    return a && b && is_same(a, b) && is_same(f->part[TY_PART_SECOND], g->part[TY_PART_SECOND]);
 }
 
 static bool has_tokens(const ty_field *f, bool is_mask)

@@ -87,7 +87,8 @@ static uint64_t dataset_hash_field(uint64_t h, const ty_field *f, const ty_field
     double numbers[4] = {f->scale, f->offset, f->missing_given ? f->missing : 0.0, (double)f->max_length};
     h = dataset_hash_text(dataset_hash_text(h, f->name), f->columns);
     h = dataset_hash_text(dataset_hash_text(h, f->member), f->file);
-    h = f->second ? dataset_hash_text(h, f->second) : h;
+    for (int i = 0; i < TY_N_TEXT_PARTS; i++)
+        h = f->part[i] ? dataset_hash_text(h, f->part[i]) : h;
     h = ty_fnv1a(h, &info->type, sizeof info->type);
     h = ty_fnv1a(h, numbers, sizeof numbers);
     if (f->map) {
@@ -145,7 +146,7 @@ static int dataset_check_media(const ty_data_source *src, const ty_format *forma
 static int dataset_check_pairs(const ty_data_source *src, const ty_format *format, ty_error *err)
 {
     for (int i = 0; i < src->n_fields && !format->pairs; i++) {
-        if (src->fields[i].second == NULL)
+        if (!ty_field_has_parts(&src->fields[i]))
             continue;
         ty_error_set(err, TY_E_CONFIG, "field \"%s\": %s data hold no two texts of a sample", src->fields[i].name,
                      format->name);

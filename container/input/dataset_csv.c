@@ -68,7 +68,7 @@ static int table_map_field(table_impl *t, int index, ty_error *err)
         tf->kind = TABLE_FLOAT;
         return 0;
     }
-    if (ty_field_columns(f, t->header, t->n_columns, &t->ds->arena, &tf->column, &tf->n_elems, &tf->n_second, err) < 0)
+    if (ty_field_columns(f, t->header, t->n_columns, &t->ds->arena, &tf->column, &tf->n_elems, tf->n_part, err) < 0)
         return -1;
     tf->slot = (int32_t)t->n_slots;
     t->n_slots += tf->n_elems;
@@ -131,8 +131,7 @@ static bool table_needs_header(const table_impl *t)
 {
     for (int i = 0; i < t->n_fields; i++) {
         const ty_field *f = t->field[i].declared;
-        if (ty_columns_need_header(f->columns != NULL ? f->columns : f->name) ||
-            (f->second != NULL && ty_columns_need_header(f->second)))
+        if (ty_field_needs_header(f))
             return true;
     }
     return false;

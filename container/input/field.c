@@ -213,18 +213,39 @@ int ty_columns_resolve(const char *spec, const char *const *header, int64_t n_co
     return 0;
 }
 
-int ty_field_columns(const ty_field *f, const char *const *header, int64_t n_columns, ty_arena *arena, int32_t **out,
-                     int32_t *n_out, int32_t *n_second, ty_error *err)
+bool ty_field_needs_header(const ty_field *f)
 {
-    int32_t *second = NULL;
-    *n_second = 0;
-    if (ty_columns_resolve(f->columns ? f->columns : f->name, header, n_columns, arena, out, n_out, err) < 0 ||
-        (f->second && ty_columns_resolve(f->second, header, n_columns, arena, &second, n_second, err) < 0))
+    bool needs = ty_columns_need_header(f->columns ? f->columns : f->name);
+    for (int i = 0; i < TY_N_TEXT_PARTS; i++)
+        needs = needs || (f->part[i] && ty_columns_need_header(f->part[i]));
+    return needs;
+}
+
+bool ty_field_has_parts(const ty_field *f)
+{
+    for (int i = 0; i < TY_N_TEXT_PARTS; i++)
+        if (f->part[i])
+            return true;
+    return false;
+}
+
+int ty_field_columns(const ty_field *f, const char *const *header, int64_t n_columns, ty_arena *arena, int32_t **out,
+                     int32_t *n_out, int32_t n_part[TY_N_TEXT_PARTS], ty_error *err)
+{
+    if (ty_columns_resolve(f->columns ? f->columns : f->name, header, n_columns, arena, out, n_out, err) < 0)
         return ty_error_wrap(err, "field \"%s\"", f->name);
-    int32_t *both = *n_second > 0 ? TY_NEW_ARRAY(arena, int32_t, *n_out + *n_second) : *out;
-    for (int32_t k = 0; *n_second > 0 && k < *n_out + *n_second; k++)
-        both[k] = k < *n_out ? (*out)[k] : second[k - *n_out];
-    *out = both;
-    *n_out += *n_second;
+    for (int i = 0; i < TY_N_TEXT_PARTS; i++) {
+        int32_t *more, *all;
+        n_part[i] = 0;
+        if (!f->part[i])
+            continue;
+        if (ty_columns_resolve(f->part[i], header, n_columns, arena, &more, &n_part[i], err) < 0)
+            return ty_error_wrap(err, "field \"%s\"", f->name);
+        all = TY_NEW_ARRAY(arena, int32_t, *n_out + n_part[i]);
+        memcpy(all, *out, (size_t)*n_out * sizeof *all);
+        memcpy(all + *n_out, more, (size_t)n_part[i] * sizeof *all);
+        *out = all;
+        *n_out += n_part[i];
+    }
     return 0;
 }

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/tensor.h"
+#include "container/input/text.h"
 
 /* A batch has one dimension more than a sample. */
 #define TY_SAMPLE_MAX_RANK (TY_MAX_RANK - 1)
@@ -23,12 +24,11 @@ typedef struct ty_field {
     const char *columns; /* CSV: "0-63", "64", "0-3,7", "-1", "age,height"; see ty_columns_resolve. NULL: `name` is the
                           * header's name of the one column */
     const char *member;  /* npz: the member's name without ".npy"; records: the feature. NULL: `name` */
-    const char *second;  /* what belongs with it, of fields with a tokenizer: the second text of a pair, or the words of
-                          * tags; a member or columns as above. NULL: nothing */
-    const char *file;    /* npy, IDX: shell pattern of the files that hold the field, matched with the path below the
-                          * channel or the bare file name. NULL: every file if there is one field, else "<name>*" */
-    ty_dtype dtype;      /* type in the batch, if dtype_given; else f32 for CSV and for scaled values, as stored for
-                          * arrays */
+    const char *part[TY_N_TEXT_PARTS]; /* what belongs with it: members, or columns as above; NULL: nothing */
+    const char *file; /* npy, IDX: shell pattern of the files that hold the field, matched with the path below the
+                       * channel or the bare file name. NULL: every file if there is one field, else "<name>*" */
+    ty_dtype dtype;   /* type in the batch, if dtype_given; else f32 for CSV and for scaled values, as stored for
+                       * arrays */
     bool dtype_given;
     bool shape_given; /* false: as the data say (CSV: scalar for one column, else [n_columns]) */
     int rank;
@@ -63,11 +63,14 @@ int ty_field_check(const ty_field *f, ty_error *err);
 int ty_columns_resolve(const char *spec, const char *const *header, int64_t n_columns, ty_arena *arena, int32_t **out,
                        int32_t *n_out, ty_error *err);
 
-/* All columns of a field, the last *n_second of them those of its second part. */
+bool ty_field_has_parts(const ty_field *f);
+/* All columns of a field, the last of them those of its parts, n_part of each. */
 int ty_field_columns(const ty_field *f, const char *const *header, int64_t n_columns, ty_arena *arena, int32_t **out,
-                     int32_t *n_out, int32_t *n_second, ty_error *err);
+                     int32_t *n_out, int32_t n_part[TY_N_TEXT_PARTS], ty_error *err);
 
 /* Whether the specification holds an item that can only be a name, so that a header is needed. */
 bool ty_columns_need_header(const char *spec);
+/* The same of all that a field names, which without columns is its name. */
+bool ty_field_needs_header(const ty_field *f);
 
 #endif

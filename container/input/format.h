@@ -23,7 +23,7 @@ typedef struct ty_format {
     bool maps;            /* open and read apply the maps of fields themselves */
     bool pictures;        /* fields may be encoded pictures */
     bool sounds;          /* fields may be encoded sounds */
-    bool pairs;           /* fields may have a second part (ty_field.second) */
+    bool pairs;           /* fields may have several texts (ty_field.part) */
 } ty_format;
 
 /* "csv, npy ...", for messages. */

@@ -28,18 +28,18 @@ typedef struct records_file {
 } records_file;
 
 typedef struct records_field {
-    ty_field declared;  /* name, member, scale, missing ... */
-    const char *name;   /* in the records */
-    const char *second; /* the same of ty_field.second; NULL: none */
-    int feature[2];     /* example: numbers of the two in records_impl.feature */
-    bool is_settled;    /* the stored type is known, and with it the batch's */
+    ty_field declared;                 /* name, member, scale, missing ... */
+    const char *name;                  /* in the records */
+    const char *also[TY_N_TEXT_PARTS]; /* the same of ty_field.part; NULL: none */
+    int feature[1 + TY_N_TEXT_PARTS];  /* example: numbers of these in records_impl.feature */
+    bool is_settled;                   /* the stored type is known, and with it the batch's */
     ty_dtype stored;
     bool takes_any; /* a stream's, that no record had which was looked at: each is stored as it comes */
     int64_t n_elems;
     int64_t min, max; /* of the batch type, if an integer */
     int part;         /* libsvm: which part of a line it is */
-    int32_t *column;  /* csv, parquet: [n_columns], of which the last n_second are the second part's */
-    int32_t n_columns, n_second;
+    int32_t *column;  /* csv, parquet: [n_columns], of which the last ones are the parts' */
+    int32_t n_columns, n_part[TY_N_TEXT_PARTS];
     ty_dtype decoded;   /* parquet: as which a row's elements are decoded */
     ty_media media;     /* of encoded pictures or sounds, settled with the first; none: neither */
     ty_media usual;     /* the same before that */
@@ -49,10 +49,10 @@ typedef struct records_field {
 /* What a record has for a field. */
 typedef struct records_cell {
     bool is_there;
-    ty_dtype dtype;       /* as which it is decoded */
-    int64_t n;            /* elements; -1: not counted yet */
-    int64_t n_second;     /* parquet: the last of them that are of the second part */
-    size_t scratch_bytes; /* that decoding needs behind the elements */
+    ty_dtype dtype;                  /* as which it is decoded */
+    int64_t n;                       /* elements; -1: not counted yet */
+    int64_t n_part[TY_N_TEXT_PARTS]; /* parquet: the last of them that are of each part */
+    size_t scratch_bytes;            /* that decoding needs behind the elements */
     union {
         struct {
             ty_feature feature;
@@ -92,7 +92,7 @@ typedef struct records_impl {
     records_file *file;
     records_field *field;
     const char **names;   /* of fields, in the records */
-    const char **feature; /* [n_features]: these and those of second parts, each once */
+    const char **feature; /* [n_features]: these and those of parts, each once */
     int n_features;
     int n_files, n_fields;
     int64_t index_base, width,
@@ -130,21 +130,26 @@ typedef struct records_entries {
     float *value;
 } records_entries;
 
+/* Memory of a reader's own. */
+typedef struct records_held {
+    void *p;
+    size_t bytes;
+} records_held;
+
 /* One reader's: datasets are read by any thread. */
 typedef struct records_look {
     const records_impl *impl;
     ty_frames frames;
     ty_example example;
-    int only;             /* field that is read; -1: all */
-    bool is_known;        /* what is read has been checked, or is being checked by records_see */
-    ty_feature *feature;  /* [n_features] */
-    records_cell *cell;   /* [n_fields] */
-    records_cell *second; /* [n_fields] */
-    void *stored;         /* a field's elements as they are stored */
+    int only;                              /* field that is read; -1: all */
+    bool is_known;                         /* what is read has been checked, or is being checked by records_see */
+    ty_feature *feature;                   /* [n_features] */
+    records_cell *cell;                    /* [n_fields] */
+    records_cell (*part)[TY_N_TEXT_PARTS]; /* [n_fields] */
+    void *stored;                          /* a field's elements as they are stored */
     size_t stored_bytes;
-    void *held; /* the same of the first part of a field that has two, while the second is decoded */
-    size_t held_bytes;
-    void *joined; /* texts of both parts, and digits of those that are numbers */
+    records_held held[1 + TY_N_TEXT_PARTS]; /* texts of a field that has parts, while these are decoded */
+    void *joined;                           /* texts of all parts, and digits of those that are numbers */
     size_t joined_bytes;
     records_entries line; /* libsvm: the record that was found last, read once for all of its fields */
     void *split;          /* csv: the line's cells, then the numbers of fields */
@@ -162,8 +167,8 @@ struct records_kind {
     ty_framing framing;
     bool opens_files;                 /* `prepare` does, and records_file.bytes is its own */
     bool is_kept;                     /* all that a walk finds of such records is in records_keep.c */
-    bool is_paired;                   /* `cells` gives both parts of a field that has two (ty_cells.n_second) */
-    bool has_second;                  /* `find` fills look->second, too */
+    bool has_parts;                   /* `cells` gives all parts of a field that has several (ty_cells.n_part) */
+    bool finds_parts;                 /* `find` fills look->part, too */
     void (*fini)(records_impl *impl); /* before files are closed; NULL: nothing to do */
     /* All rows of a field as they go into a batch, where `prepare` has made them of all fields; NULL: it has not. */
     const uint8_t *(*block)(const records_impl *impl, int field);

@@ -19,7 +19,7 @@ static int csv_begin_stream(records_impl *impl, ty_index_base base, const ty_ind
     (void)kept;
     for (int i = 0; i < impl->n_fields; i++) {
         ty_field *d = &impl->field[i].declared;
-        if (!d->columns || ty_columns_need_header(d->columns) || (d->second && ty_columns_need_header(d->second))) {
+        if (!d->columns || ty_field_needs_header(d)) {
             ty_error_set(err, TY_E_CONFIG, "field \"%s\": a stream of CSV has no header, and its columns no names",
                          d->name);
             return ty_error_help(err, "say which columns by number: columns: 0, or columns: 1-17");
@@ -64,8 +64,7 @@ static int csv_settle(records_impl *impl, int64_t n_columns, ty_error *err)
         return ty_error_set(err, TY_E_DATA, "no line was there when the stream was opened");
     for (int i = 0; i < impl->n_fields; i++) {
         records_field *f = &impl->field[i];
-        if (ty_field_columns(&f->declared, NULL, n_columns, impl->arena, &f->column, &f->n_columns, &f->n_second, err) <
-            0)
+        if (ty_field_columns(&f->declared, NULL, n_columns, impl->arena, &f->column, &f->n_columns, f->n_part, err) < 0)
             return -1;
     }
     impl->n_columns = (int32_t)n_columns;
@@ -167,14 +166,15 @@ static int csv_cells(records_look *look, const records_cell *c, bool wants_text,
             return ty_error_set(err, TY_E_DATA_VALUE, "expected a number in column %d, found \"%.*s\"", f->column[k],
                                 one->n < 40 ? (int)one->n : 40, one->text);
     }
-    *out =
-        (ty_cells){.kind = wants_text ? TY_CELLS_TEXTS : TY_CELLS_NUMBERS, .n = f->n_columns, .n_second = f->n_second};
+    *out = (ty_cells){.kind = wants_text ? TY_CELLS_TEXTS : TY_CELLS_NUMBERS, .n = f->n_columns};
+    for (int i = 0; i < TY_N_TEXT_PARTS; i++)
+        out->n_part[i] = f->n_part[i];
     out->u.text = look->stored;
     return 0;
 }
 
 const records_kind records_csv = {.framing = TY_FRAMES_LINES,
-                                  .is_paired = true,
+                                  .has_parts = true,
                                   .begin_stream = csv_begin_stream,
                                   .find = csv_find,
                                   .count = csv_count,

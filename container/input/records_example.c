@@ -37,8 +37,10 @@ static int example_look(records_look *look, const ty_frame *record, ty_error *er
         const records_field *f = &look->impl->field[i];
         if (example_cell(&look->feature[f->feature[0]], f->name, !f->declared.map, &look->cell[i], err) < 0)
             return -1;
-        if (f->second && example_cell(&look->feature[f->feature[1]], f->second, false, &look->second[i], err) < 0)
-            return -1;
+        for (int k = 0; k < TY_N_TEXT_PARTS; k++)
+            if (f->also[k] &&
+                example_cell(&look->feature[f->feature[1 + k]], f->also[k], false, &look->part[i][k], err) < 0)
+                return -1;
     }
     return 0;
 }
@@ -93,7 +95,7 @@ static int example_encoded(const records_cell *c, const uint8_t **bytes, size_t 
 
 const records_kind records_example = {.framing = TY_FRAMES_TFRECORD,
                                       .is_kept = true,
-                                      .has_second = true,
+                                      .finds_parts = true,
                                       .find = example_look,
                                       .count = example_count,
                                       .decode = example_decode,

@@ -27,16 +27,18 @@ static int records_feature(records_impl *impl, const char *name)
 
 void records_name_fields(records_impl *impl, int n, ty_arena *a)
 {
-    impl->feature = TY_NEW_ARRAY(a, const char *, 2 * n + 1);
+    impl->feature = TY_NEW_ARRAY(a, const char *, (1 + TY_N_TEXT_PARTS) * n + 1);
     for (int i = 0; i < n; i++) {
         records_field *f = &impl->field[i];
         const ty_field *d = &f->declared;
         f->name = impl->names[i] = ty_arena_strdup(a, d->member ? d->member : d->name);
-        f->second = d->second ? ty_arena_strdup(a, d->second) : NULL;
+        for (int k = 0; k < TY_N_TEXT_PARTS; k++)
+            f->also[k] = d->part[k] ? ty_arena_strdup(a, d->part[k]) : NULL;
         if (i >= impl->n_fields)
             continue;
         f->feature[0] = records_feature(impl, f->name);
-        f->feature[1] = f->second ? records_feature(impl, f->second) : -1;
+        for (int k = 0; k < TY_N_TEXT_PARTS; k++)
+            f->feature[1 + k] = f->also[k] ? records_feature(impl, f->also[k]) : -1;
     }
 }
 
@@ -49,8 +51,8 @@ int records_look_init(records_look *look, const records_impl *impl, int only, ty
     look->example.n = impl->n_features;
     look->feature = calloc((size_t)impl->n_features + 1, sizeof *look->feature);
     look->cell = calloc((size_t)impl->n_fields, sizeof *look->cell);
-    look->second = calloc((size_t)impl->n_fields, sizeof *look->second);
-    if (look->feature && look->cell && look->second)
+    look->part = calloc((size_t)impl->n_fields, sizeof *look->part);
+    if (look->feature && look->cell && look->part)
         return 0;
     return ty_error_set(err, TY_E_LIMIT, "no memory to read records");
 }
@@ -62,8 +64,11 @@ size_t records_look_bytes(const records_look *look)
     for (int i = 0; look->reader && i < look->impl->n_fields; i++)
         media += ty_media_reader_bytes(&look->reader[i]);
     media = look->media_bytes > media ? look->media_bytes : media;
-    return look->stored_bytes + look->held_bytes + look->joined_bytes + look->row_bytes + look->split_bytes +
-           look->unpacked.room + media + (size_t)line->room * (sizeof *line->index + sizeof *line->value);
+    size_t held = 0;
+    for (int k = 0; k <= TY_N_TEXT_PARTS; k++)
+        held += look->held[k].bytes;
+    return look->stored_bytes + held + look->joined_bytes + look->row_bytes + look->split_bytes + look->unpacked.room +
+           media + (size_t)line->room * (sizeof *line->index + sizeof *line->value);
 }
 
 void records_look_fini(records_look *look)
@@ -72,9 +77,10 @@ void records_look_fini(records_look *look)
     ty_frames_fini(&look->frames);
     free(look->feature);
     free(look->cell);
-    free(look->second);
+    free(look->part);
     free(look->stored);
-    free(look->held);
+    for (int k = 0; k <= TY_N_TEXT_PARTS; k++)
+        free(look->held[k].p);
     free(look->joined);
     free(look->line.index);
     free(look->line.value);

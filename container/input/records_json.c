@@ -311,35 +311,74 @@ static void json_keep(records_look *look, const char *key, size_t n, json_text v
     for (int i = records_first(look); i < records_end(look); i++) {
         if (json_is_name(look->impl->names[i], key, n))
             json_fill(look, i, &look->cell[i], value.p, value.end);
-        if (json_is_name(look->impl->field[i].second, key, n))
-            json_fill(look, i, &look->second[i], value.p, value.end);
+        for (int k = 0; k < TY_N_TEXT_PARTS; k++)
+            if (json_is_name(look->impl->field[i].also[k], key, n))
+                json_fill(look, i, &look->part[i][k], value.p, value.end);
     }
+}
+
+/* Whether a name of a field goes on behind this one and a dot. */
+static bool json_leads(const char *name, const char *key, size_t n)
+{
+    return name && strncmp(name, key, n) == 0 && name[n] == '.';
+}
+
+static bool json_is_wanted(const records_look *look, const char *key, size_t n)
+{
+    for (int i = records_first(look); i < records_end(look); i++) {
+        if (json_leads(look->impl->names[i], key, n))
+            return true;
+        for (int k = 0; k < TY_N_TEXT_PARTS; k++)
+            if (json_leads(look->impl->field[i].also[k], key, n))
+                return true;
+    }
+    return false;
+}
+
+enum { JSON_MAX_NAME = 256 };
+
+/* The members of an object, whose names stand behind the n bytes of `name`; false: it is none. A name that is too long
+ * is no field's. */
+static bool json_members(records_look *look, json_text *t, char name[JSON_MAX_NAME], size_t n)
+{
+    const char *key;
+    size_t n_key;
+    if (!json_take(t, '{'))
+        return false;
+    if (json_take(t, '}'))
+        return true;
+    do {
+        if (!json_string(t, &key, &n_key) || !json_take(t, ':'))
+            return false;
+        json_skip_blanks(t);
+        json_text value = {t->p, t->p};
+        if (!json_pass(t))
+            return false;
+        value.end = t->p;
+        if (n + n_key + 1 >= JSON_MAX_NAME)
+            continue;
+        memcpy(name + n, key, n_key);
+        json_keep(look, name, n + n_key, value);
+        bool is_object = value.p < value.end && *value.p == '{';
+        if (!is_object || !json_is_wanted(look, name, n + n_key))
+            continue;
+        name[n + n_key] = '.';
+        if (!json_members(look, &value, name, n + n_key + 1))
+            return false;
+    } while (json_take(t, ','));
+    return json_take(t, '}');
 }
 
 static int json_find(records_look *look, const ty_frame *record, ty_error *err)
 {
     json_text t = {(const char *)record->data, (const char *)record->data + record->n};
-    const char *key;
-    size_t n;
-    for (int i = records_first(look); i < records_end(look); i++)
-        look->cell[i] = look->second[i] = (records_cell){.is_there = false};
-    if (!json_take(&t, '{'))
-        return json_malformed(record, &t, err);
-    bool is_empty = json_take(&t, '}');
-    while (!is_empty) {
-        if (!json_string(&t, &key, &n) || !json_take(&t, ':'))
-            return json_malformed(record, &t, err);
-        json_skip_blanks(&t);
-        json_text value = {t.p, t.p};
-        if (!json_pass(&t))
-            return json_malformed(record, &t, err);
-        value.end = t.p;
-        json_keep(look, key, n, value);
-        if (json_take(&t, '}'))
-            break;
-        if (!json_take(&t, ','))
-            return json_malformed(record, &t, err);
+    char name[JSON_MAX_NAME];
+    for (int i = records_first(look); i < records_end(look); i++) {
+        look->cell[i] = (records_cell){.is_there = false};
+        memset(look->part[i], 0, sizeof look->part[i]);
     }
+    if (!json_members(look, &t, name, 0))
+        return json_malformed(record, &t, err);
     json_skip_blanks(&t);
     return t.p == t.end ? 0 : json_malformed(record, &t, err);
 }
@@ -356,7 +395,7 @@ static int64_t json_decode(records_look *look, const records_cell *c, int64_t ma
 
 const records_kind records_json = {.framing = TY_FRAMES_LINES,
                                    .is_kept = true,
-                                   .has_second = true,
+                                   .finds_parts = true,
                                    .find = json_find,
                                    .count = json_count,
                                    .decode = json_decode,

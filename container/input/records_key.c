@@ -40,14 +40,16 @@ static void key_add_map(const ty_map *map, ty_buf *out)
     ty_keep_add(out, "  rows", "split %d, length %lld %d %a, one_hot %lld %d, tokenizer %s %d, measure %d", d->split,
                 (long long)d->max_length, d->left, d->pad, (long long)d->one_hot, d->one_row, key_text(d->tokenizer),
                 (int)d->token_part, (int)d->measure);
-    ty_keep_add(out, "  tokens", "second %d, hidden %a, start %lld", d->has_second, d->hidden, (long long)d->start);
+    ty_keep_add(out, "  tokens", "parts %x, hidden %a, start %lld", d->parts, d->hidden, (long long)d->start);
     ty_keep_add(out, "  learnt", "%d, %016llx", ty_map_is_settled(map), (unsigned long long)ty_map_fingerprint(map));
 }
 
 static void key_add_field(const ty_field *f, ty_buf *out)
 {
-    ty_keep_add(out, "field", "%s, columns %s, member %s, second %s, file %s", f->name, key_text(f->columns),
-                key_text(f->member), key_text(f->second), key_text(f->file));
+    ty_keep_add(out, "field", "%s, columns %s, member %s, file %s", f->name, key_text(f->columns), key_text(f->member),
+                key_text(f->file));
+    for (int i = 0; i < TY_N_TEXT_PARTS; i++)
+        ty_keep_add(out, "  part", "%d of %d: %s", i, TY_N_TEXT_PARTS, key_text(f->part[i]));
     ty_keep_add(out, "  numbers", "type %d %d, rank %d, scale %a, offset %a, missing %d %a, length %lld",
                 f->dtype_given, f->dtype_given ? (int)f->dtype : 0, f->shape_given ? f->rank : -1, f->scale, f->offset,
                 f->missing_given, f->missing, (long long)f->max_length);

@@ -185,7 +185,7 @@ static int parquet_find(records_look *look, const ty_frame *record, ty_error *er
 }
 
 const records_kind records_parquet = {.framing = TY_FRAMES_ROWS,
-                                      .is_paired = true,
+                                      .has_parts = true,
                                       .opens_files = true,
                                       .fini = parquet_fini,
                                       .block = parquet_rows_of,

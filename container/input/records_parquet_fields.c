@@ -24,16 +24,19 @@ int parquet_field_columns(const parquet_file *f, records_field *field, ty_arena 
         const char **names = TY_NEW_ARRAY(a, const char *, f->n_columns);
         for (int i = 0; i < f->n_columns; i++)
             names[i] = f->column[i].name;
-        return ty_field_columns(d, names, f->n_columns, a, &field->column, &field->n_columns, &field->n_second, err);
+        return ty_field_columns(d, names, f->n_columns, a, &field->column, &field->n_columns, field->n_part, err);
     }
-    field->column = TY_NEW_ARRAY(a, int32_t, 2);
-    field->n_second = d->second != NULL;
-    field->n_columns = 1 + field->n_second;
-    for (int k = 0; k < field->n_columns; k++) {
-        const char *name = k == 0 ? field->name : d->second;
-        field->column[k] = parquet_find_column(f, name);
-        if (field->column[k] < 0)
+    field->column = TY_NEW_ARRAY(a, int32_t, 1 + TY_N_TEXT_PARTS);
+    field->n_columns = 0;
+    for (int k = 0; k <= TY_N_TEXT_PARTS; k++) {
+        const char *name = k == 0 ? field->name : d->part[k - 1];
+        int column = name ? parquet_find_column(f, name) : 0;
+        if (column < 0)
             return fields_no_column(f, d, name, err);
+        if (k > 0)
+            field->n_part[k - 1] = name != NULL;
+        if (name)
+            field->column[field->n_columns++] = column;
     }
     return 0;
 }
@@ -65,7 +68,7 @@ static int fields_check(const parquet_file *f, const records_field *field, ty_er
     for (int32_t i = 0; i < field->n_columns; i++) {
         const parquet_column *c = &f->column[field->column[i]];
         bool is_bytes = c->form == PARQUET_AS_BYTES;
-        if (c->max_rep > 0 && field->n_columns > 1 && field->n_second == 0)
+        if (c->max_rep > 0 && field->n_columns > 1 && !ty_field_has_parts(d))
             return ty_error_set(err, TY_E_CONFIG, "field \"%s\": column \"%s\" holds lists, and can be a field alone",
                                 d->name, c->name);
         if (is_media && (!is_bytes || c->max_rep > 0 || field->n_columns > 1))

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* The elements of a row. */
 static void row_elements(const parquet_values *v, int64_t row, int64_t *from, int64_t *n)
@@ -33,16 +34,21 @@ static int row_refuse_null(const records_look *look, const records_field *f, int
     return ty_error_help(err, "say what stands for it: missing: 0");
 }
 
-/* Elements of all columns of a field that has two parts, and of the second alone. */
-static int64_t row_count_paired(const records_field *f, const rows_group *g, int64_t row, int64_t *n_second)
+/* Elements of all columns of a field that has parts, and of each of these. */
+static int64_t row_count_parts(const records_field *f, const rows_group *g, int64_t row,
+                               int64_t n_part[TY_N_TEXT_PARTS])
 {
-    int64_t all = 0;
-    *n_second = 0;
-    for (int32_t k = 0; k < f->n_columns; k++) {
-        int64_t from, n;
+    int64_t all = 0, from, n;
+    int32_t own = f->n_columns;
+    for (int i = 0; i < TY_N_TEXT_PARTS; i++)
+        own -= f->n_part[i];
+    for (int32_t k = 0, part = -1, end = own; k < f->n_columns; k++) {
+        while (k == end)
+            end += f->n_part[++part];
         row_elements(&g->value[f->column[k]], row, &from, &n);
         all += n;
-        *n_second += k >= f->n_columns - f->n_second ? n : 0;
+        if (part >= 0)
+            n_part[part] += n;
     }
     return all;
 }
@@ -57,8 +63,9 @@ static int row_find_cell(records_look *look, int i, const rows_group *g, int64_t
     c->is_there = true;
     c->dtype = f->decoded;
     c->n = f->n_columns > 1 ? f->n_columns : n;
-    if (f->n_second > 0)
-        c->n = row_count_paired(f, g, row, &c->n_second);
+    memset(c->n_part, 0, sizeof c->n_part);
+    if (ty_field_has_parts(&f->declared))
+        c->n = row_count_parts(f, g, row, c->n_part);
     c->scratch_bytes = 0;
     c->u.row.value = g->value;
     c->u.row.plain = g->plain;
@@ -187,7 +194,7 @@ int parquet_row_cells(records_look *look, const records_cell *c, bool wants_text
         is_whole &= form == PARQUET_AS_I32 || form == PARQUET_AS_I64;
     }
     is_whole &= row_first_null(f, c) < 0;
-    is_text |= (wants_text && !is_whole) || f->n_second > 0;
+    is_text |= (wants_text && !is_whole) || ty_field_has_parts(&f->declared);
     records_cell as = *c;
     as.dtype = is_whole ? TY_I64 : TY_F64;
     if (records_bytes(look, (size_t)c->n * (sizeof(ty_text) + ROW_TEXT_BYTES) + 64, err) < 0)
@@ -202,7 +209,7 @@ int parquet_row_cells(records_look *look, const records_cell *c, bool wants_text
     ty_text *text = look->stored;
     row_texts(f, c, text, (char *)(text + c->n));
     out->kind = TY_CELLS_TEXTS;
-    out->n_second = c->n_second;
+    memcpy(out->n_part, c->n_part, sizeof c->n_part);
     out->u.text = text;
     return 0;
 }

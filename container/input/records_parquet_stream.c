@@ -171,7 +171,7 @@ static int parquet_stream_find(records_look *look, const ty_frame *record, ty_er
 }
 
 const records_kind records_parquet_stream = {.framing = TY_FRAMES_PACKED,
-                                             .is_paired = true,
+                                             .has_parts = true,
                                              .find = parquet_stream_find,
                                              .count = parquet_row_count,
                                              .decode = parquet_row_decode,

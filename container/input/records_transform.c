@@ -42,17 +42,28 @@ static int mapped_part(records_look *look, int i, const records_cell *c, ty_cell
     return rc < 0 ? ty_error_wrap(err, "field \"%s\"", f->declared.name) : 0;
 }
 
-/* Behind the texts of the first part those of the second, which is decoded over them but for what is held. */
-static int mapped_join(records_look *look, int i, ty_cells *cells, ty_error *err)
+/* One part, which stays where the next one is not decoded: in look->held[k]. */
+static int mapped_hold(records_look *look, int i, int k, ty_cells *out, ty_error *err)
+{
+    const records_cell *c = k == 0 ? &look->cell[i] : &look->part[i][k - 1];
+    const records_held was = look->held[k];
+    int rc = mapped_part(look, i, c, out, err);
+    look->held[k] = (records_held){look->stored, look->stored_bytes};
+    look->stored = was.p;
+    look->stored_bytes = was.bytes;
+    return rc;
+}
+
+/* The field's own texts and behind them those of its parts, whole numbers as digits. */
+static int mapped_join(records_look *look, int i, ty_cells *out, ty_error *err)
 {
     enum { DIGITS = 32 };
-    ty_cells first = *cells, second;
-    const records_look had = *look;
-    look->stored = had.held, look->stored_bytes = had.held_bytes;
-    look->held = had.stored, look->held_bytes = had.stored_bytes;
-    if (mapped_part(look, i, &look->second[i], &second, err) < 0)
-        return -1;
-    size_t n = (size_t)(first.n + second.n), bytes = n * (sizeof(ty_text) + DIGITS);
+    ty_cells cells[1 + TY_N_TEXT_PARTS];
+    int64_t n = 0;
+    for (int k = 0; k <= TY_N_TEXT_PARTS; n += cells[k++].n)
+        if (mapped_hold(look, i, k, &cells[k], err) < 0)
+            return -1;
+    size_t bytes = (size_t)n * (sizeof(ty_text) + DIGITS);
     if (bytes > look->joined_bytes) {
         void *grown = realloc(look->joined, bytes);
         if (!grown)
@@ -62,20 +73,22 @@ static int mapped_join(records_look *look, int i, ty_cells *cells, ty_error *err
     }
     ty_text *text = look->joined;
     char *digits = (char *)(text + n);
-    for (int64_t k = 0; k < (int64_t)n; k++, digits += DIGITS)
-        if (!ty_cells_text(k < first.n ? &first : &second, k < first.n ? k : k - first.n, digits, &text[k]))
-            return ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": expected texts or whole numbers",
-                                look->impl->field[i].declared.name);
-    *cells = (ty_cells){.kind = TY_CELLS_TEXTS, .n = (int64_t)n, .n_second = second.n, .u.text = text};
+    *out = (ty_cells){.kind = TY_CELLS_TEXTS, .n = n, .u.text = text};
+    for (int k = 0; k <= TY_N_TEXT_PARTS; k++) {
+        if (k > 0)
+            out->n_part[k - 1] = cells[k].n;
+        for (int64_t at = 0; at < cells[k].n; at++, digits += DIGITS)
+            if (!ty_cells_text(&cells[k], at, digits, text++))
+                return ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": expected texts or whole numbers",
+                                    look->impl->field[i].declared.name);
+    }
     return 0;
 }
 
 static int mapped_cells(records_look *look, int i, ty_cells *out, ty_error *err)
 {
-    bool joins = look->impl->field[i].second && !look->impl->kind->is_paired;
-    if (mapped_part(look, i, &look->cell[i], out, err) < 0)
-        return -1;
-    return joins ? mapped_join(look, i, out, err) : 0;
+    bool joins = ty_field_has_parts(&look->impl->field[i].declared) && !look->impl->kind->has_parts;
+    return joins ? mapped_join(look, i, out, err) : mapped_part(look, i, &look->cell[i], out, err);
 }
 
 int records_settle_mapped(records_field *f, int64_t n_cells, ty_field_info *info, ty_error *err)

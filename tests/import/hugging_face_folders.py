@@ -142,6 +142,33 @@ class Tags:
         return {"input_ids": b["input_ids"], "attention_mask": b["attention_mask"], "labels": labels}
 
 
+class Questions:
+    """Where the answer is, by the tokens' offsets as run_qa.py finds it; 0 where it is cut off."""
+    def rows(self, rows):
+        for i, (a, _) in enumerate(rows):
+            words = a.split()
+            first = i % len(words)
+            answer = " ".join(words[first:first + 1 + i % 2])
+            yield f"what {i % 3} {rows[-i - 1][0].split()[0]}", a, answer, len(" ".join(words[:first] + [""])) if first else 0
+
+    def write(self, path, rows):
+        with open(path + ".jsonl", "w") as f:
+            f.writelines(json.dumps({"question": q, "context": c, "answers": {"text": [t], "answer_start": [at]}}) + "\n"
+                         for q, c, t, at in self.rows(rows))
+        return path + ".jsonl"
+
+    def batch(self, tok, rows, at, epoch):
+        some = [list(self.rows(rows))[i] for i in at]
+        b = padded(tok, [r[0] for r in some], [r[1] for r in some], return_offsets_mapping=True)
+        begin, end = torch.zeros(len(at), dtype=torch.int64), torch.zeros(len(at), dtype=torch.int64)
+        for row, (_, _, answer, place) in enumerate(some):
+            spans = [(k, *b["offset_mapping"][row, k].tolist()) for k, s in enumerate(b.sequence_ids(row)) if s == 1]
+            if spans and spans[-1][2] >= place + len(answer):
+                begin[row] = max(k for k, x, _ in spans if x <= place)
+                end[row] = min(k for k, _, y in spans if y >= place + len(answer))
+        return {**{n: b[n] for n in ("input_ids", "attention_mask", "token_type_ids")}, "start_positions": begin, "end_positions": end}
+
+
 still = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 plain = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, max_position_embeddings=LENGTH)
 bert = lambda n: t.BertConfig(vocab_size=n, **plain, **still)  # noqa: E731
@@ -150,6 +177,7 @@ MODELS = {  # name: configuration, class of the file, class that is trained, wha
     "bert of pairs": (bert, t.BertForMaskedLM, t.BertForSequenceClassification, Pairs()),
     "bert of hidden words": (bert, t.BertForMaskedLM, t.BertForMaskedLM, Hidden()),
     "bert of tags": (bert, t.BertForMaskedLM, t.BertForTokenClassification, Tags()),
+    "bert of questions": (bert, t.BertForMaskedLM, t.BertForQuestionAnswering, Questions()),
     "roberta": (lambda n: t.RobertaConfig(vocab_size=n, pad_token_id=0, bos_token_id=2, eos_token_id=3, type_vocab_size=1, **{**plain, "max_position_embeddings": LENGTH + 1},
                                           **still), t.RobertaModel, t.RobertaForSequenceClassification, Classes()),
     "distilbert": (lambda n: t.DistilBertConfig(vocab_size=n, dim=32, n_layers=2, n_heads=4, hidden_dim=64, max_position_embeddings=LENGTH, dropout=0.0, attention_dropout=0.0,
@@ -187,7 +215,7 @@ def judge(name, folder):
     config, kept, trained, task = MODELS[name]
     tok = tokenizer(folder, rows)
     kept(config(len(tok))).save_pretrained(folder)
-    ours = trained.from_pretrained(folder, **({} if kept is trained else {"num_labels": CLASSES}))
+    ours = trained.from_pretrained(folder, **({} if kept is trained or isinstance(task, Questions) else {"num_labels": CLASSES}))
     if kept is not trained:  # the new head is ours, so that both begin alike
         ours.save_pretrained(folder)
     out = os.path.join(folder, "run")

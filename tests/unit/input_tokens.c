@@ -53,10 +53,10 @@ static int add(fields *f, const char *name, const char *of, const char *second, 
     spec.scale = 1;
     spec.tokenizer = spec.tokenizer ? spec.tokenizer : put_tokenizer();
     spec.max_length = spec.max_length ? spec.max_length : LENGTH;
-    spec.has_second = second != NULL;
+    spec.parts = second ? 1u << TY_PART_SECOND : 0;
     *one = ty_field_make(name);
     one->member = one->columns = of;
-    one->second = second;
+    one->part[TY_PART_SECOND] = second;
     return ty_map_new(&spec, &f->arena, &one->map, err);
 }
 
@@ -403,6 +403,80 @@ static void a_tag_is_at_its_words_first_piece(void **state)
     ty_arena_fini(&f.arena);
 }
 
+/* ---- answers ---- */
+
+/* Places of first and last tokens as "4-5 ..."; records have a question, a text, an answer and perhaps its place. */
+static const char *answers_of(const char *name, const char *const parts[3], ty_error *err)
+{
+    static char found[256];
+    static const ty_token_part ends[] = {TY_TOKENS_BEGIN, TY_TOKENS_END};
+    fields f = {.n = 0};
+    ty_dataset *ds = NULL;
+    int64_t at[2];
+    *err = (ty_error){0};
+    found[0] = 0;
+    ty_arena_init(&f.arena);
+    for (int i = 0; i < 2; i++) {
+        ty_field *one = &f.field[f.n++];
+        ty_map_spec spec = {.field = i ? "end" : "begin",
+                            .way = TY_MAP_ANSWER,
+                            .scale = 1,
+                            .tokenizer = put_tokenizer(),
+                            .max_length = 10,
+                            .token_part = ends[i],
+                            .parts =
+                                1u << TY_PART_SECOND | 1u << TY_PART_ANSWER | (parts[2] ? 1u << TY_PART_PLACE : 0)};
+        *one = ty_field_make(spec.field);
+        one->member = one->columns = "q";
+        memcpy(one->part, parts, sizeof one->part);
+        assert_ok(ty_map_new(&spec, &f.arena, &one->map, err), err);
+    }
+    if (files_open(name, f.field, f.n, (ty_data_source){0}, &ds, err) == 0) {
+        assert_int_equal(ds->field[0].type.rank, 0);
+        assert_int_equal(ds->field[0].max, 9);
+        for (int64_t k = 0; k < ds->n_samples; k++) {
+            for (int i = 0; i < 2; i++)
+                assert_ok(ty_dataset_read(ds, i, &k, 1, &at[i], err), err);
+            snprintf(found + strlen(found), sizeof found - strlen(found), "%s%lld-%lld", k ? " " : "", (long long)at[0],
+                     (long long)at[1]);
+        }
+        ty_dataset_close(ds);
+    }
+    ty_arena_fini(&f.arena);
+    return found;
+}
+
+static void an_answer_is_a_place_in_the_row(void **state)
+{
+    (void)state;
+    ty_error err;
+    static const char *const flat[] = {"text", "answer", "start"}, *const unsaid[] = {"text", "answer", NULL};
+    static const char *const nested[] = {"text", "answers.text", "answers.answer_start"};
+    /* [CLS] a b [SEP] c d e c d [SEP]: the second "c d"; the first; a text of one token; one that is cut off; none. */
+    files_puts("a.csv", "q,text,answer,start\na b,c d e c d,c d,6\na b,c d e c d,c d,0\na,h,h,0\n"
+                        "a b,c d e f g h i j,i j,12\na b,c d e,,\n");
+    assert_string_equal(answers_of("a.csv", flat, &err), "7-8 4-5 3-3 0-0 0-0");
+    assert_string_equal(answers_of("a.csv", unsaid, &err), "4-5 4-5 3-3 0-0 0-0");
+    files_puts("a.jsonl",
+               "{\"q\": \"a b\", \"text\": \"\u00e4\u4e2d c d  e\", \"answers\": {\"text\": [\"d  e\", \"d\"], "
+               "\"answer_start\": [5, 5]}}\n"
+               "{\"answers\": {\"answer_start\": [], \"text\": []}, \"q\": \"a b\", \"text\": \"c d\"}\n");
+    assert_string_equal(answers_of("a.jsonl", nested, &err), "6-7 0-0");
+    files_puts("a.csv", "q,text,answer,start\na b,c d e,c d,1\n");
+    assert_string_equal(answers_of("a.csv", flat, &err), "");
+    assert_says(&err, "the answer \"c d\" is not where it is said to be, at character 1");
+    files_puts("a.csv", "q,text,answer,start\na b,c d e,f,\n");
+    assert_string_equal(answers_of("a.csv", unsaid, &err), "");
+    assert_says(&err, "the text does not have the answer \"f\"");
+    assert_non_null(strstr(err.place, "a.csv:2"));
+    files_puts("a.jsonl", "{\"q\": [\"a\", \"b\"], \"text\": \"c\", \"answers\": {\"text\": [\"c\"]}}\n");
+    assert_string_equal(answers_of("a.jsonl", nested, &err), "");
+    assert_says(&err, "expected one question and one text");
+    files_puts("a.jsonl", "{\"q\": \"a\", \"text\": \"c\", \"answers\": {\"text\" [\"c\"]}}\n");
+    assert_string_equal(answers_of("a.jsonl", nested, &err), "");
+    assert_says(&err, "the line is no JSON object");
+}
+
 /* ---- refusals ---- */
 
 static void assert_no_tags(const char *lines, ty_map_spec spec, const char *says)
@@ -464,9 +538,13 @@ static void what_cannot_be_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_texts_are_one_row_in_every_format), cmocka_unit_test(streams_have_pairs_too),
-        cmocka_unit_test(words_are_hidden_as_bert_has_it),       cmocka_unit_test(a_decoder_reads_what_was_before),
-        cmocka_unit_test(a_tag_is_at_its_words_first_piece),     cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(two_texts_are_one_row_in_every_format),
+        cmocka_unit_test(streams_have_pairs_too),
+        cmocka_unit_test(words_are_hidden_as_bert_has_it),
+        cmocka_unit_test(a_decoder_reads_what_was_before),
+        cmocka_unit_test(a_tag_is_at_its_words_first_piece),
+        cmocka_unit_test(an_answer_is_a_place_in_the_row),
+        cmocka_unit_test(what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, files_setup, files_teardown);
 }

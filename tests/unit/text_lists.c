@@ -92,11 +92,11 @@ static void declare(ty_field f[N_FIELDS])
                           .missing_text = "none",
                           .max_length = 16};
     f[5] = mapped("pieces", "tokens", pieces);
-    pieces.has_second = true;
+    pieces.parts = 1u << TY_PART_SECOND;
     f[6] = mapped("pair", "tokens", pieces);
     pieces.way = TY_MAP_TAGS;
     f[7] = mapped("tags", NULL, pieces);
-    f[6].second = f[7].second = "tokens";
+    f[6].part[TY_PART_SECOND] = f[7].part[TY_PART_SECOND] = "tokens";
 }
 
 static const struct {

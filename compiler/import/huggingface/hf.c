@@ -257,11 +257,12 @@ static int fit_positions(ty_hf *h, ty_error *err)
 
 static ty_label_kind labels_of(hf_task task)
 {
-    return task == HF_TOKENS  ? TY_LABELS_TAGS
-           : task == HF_WORDS ? TY_LABELS_HIDDEN
-           : task == HF_NEXT  ? TY_LABELS_NEXT
-           : task == HF_TEXT  ? TY_LABELS_TEXT
-                              : TY_LABELS_GIVEN;
+    return task == HF_TOKENS      ? TY_LABELS_TAGS
+           : task == HF_WORDS     ? TY_LABELS_HIDDEN
+           : task == HF_NEXT      ? TY_LABELS_NEXT
+           : task == HF_TEXT      ? TY_LABELS_TEXT
+           : task == HF_QUESTIONS ? TY_LABELS_ANSWER
+                                  : TY_LABELS_GIVEN;
 }
 
 /* What is to be known of labels. */

@@ -150,7 +150,7 @@ uint64_t ty_map_fingerprint(const ty_map *m)
     uint64_t h = ty_fnv1a(TY_FNV_START, numbers, sizeof numbers);
     h = ty_fnv1a(h, wholes, sizeof wholes);
     uint64_t tokens[2] = {map_tokenizer_fingerprint(m), (uint64_t)d->token_part};
-    int64_t second[3] = {d->has_second, d->token_part == TY_TOKENS_PREVIOUS ? d->start : 0, m->n_tags};
+    int64_t second[3] = {d->parts, d->token_part == TY_TOKENS_PREVIOUS ? d->start : 0, m->n_tags};
     h = print_text(print_text(h, NULL), m->fill_text.p);
     if (d->tokenizer)
         h = ty_fnv1a(h, tokens, sizeof tokens);

@@ -63,12 +63,18 @@ struct ty_map {
 enum { MAP_NOT_COUNTED = -100 }; /* the label that losses pass over, as in PyTorch */
 
 extern const map_kind map_number, map_buckets, map_hash, map_vocabulary, map_classes, map_crossed, map_tokenizer,
-    map_length, map_tags;
+    map_length, map_tags, map_answer;
+
+/* To which length rows are filled up or cut; 0: they are not. That of an answer is its tokens'. */
+static inline int64_t map_row_length(const ty_map *m)
+{
+    return m->d.way == TY_MAP_ANSWER ? 0 : m->d.max_length;
+}
 
 /* Samples are lists of any length: cells have no place of their own. */
 static inline bool map_has_list(const ty_map *m)
 {
-    return m->d.max_length > 0 || m->d.one_row || m->kind->is_list;
+    return map_row_length(m) > 0 || m->d.one_row || m->kind->is_list;
 }
 
 /* What comes before buckets and behind missing values. */

@@ -58,7 +58,7 @@ static int check_cell(const ty_map *m, const ty_cells *cells, int64_t i, bool is
         return map_take_number(m, cells, i, &v, err) < 0 ? -1 : check_number(m, v, is_whole, err);
     if (map_take_text(m, cells, i, digits, &text, err) < 0)
         return -1;
-    bool is_learnt = i < cells->n - cells->n_second;
+    bool is_learnt = i < ty_cells_own(cells);
     if (!text.p)
         return check_text(m, text, is_learnt, err);
     while (map_next_piece(m, &text, &piece))
@@ -150,7 +150,7 @@ static int learn_texts(ty_map *m, const ty_cells *cells, ty_error *err)
 {
     char digits[32];
     ty_text text, piece;
-    for (int64_t i = 0; i < cells->n - cells->n_second; i++) {
+    for (int64_t i = 0; i < ty_cells_own(cells); i++) {
         if (map_take_text(m, cells, i, digits, &text, err) < 0 || (!text.p && learn_text(m, text, err) < 0))
             return -1;
         while (map_next_piece(m, &text, &piece))

@@ -17,6 +17,7 @@ static const map_kind *const map_kinds[TY_N_MAP_WAYS] = {
     [TY_MAP_NUMBER] = &map_number,         [TY_MAP_BUCKETS] = &map_buckets, [TY_MAP_HASH] = &map_hash,
     [TY_MAP_VOCABULARY] = &map_vocabulary, [TY_MAP_CLASSES] = &map_classes, [TY_MAP_CROSS] = &map_crossed,
     [TY_MAP_TOKENIZER] = &map_tokenizer,   [TY_MAP_LENGTH] = &map_length,   [TY_MAP_TAGS] = &map_tags,
+    [TY_MAP_ANSWER] = &map_answer,
 };
 
 /* ---- the declaration ---- */
@@ -103,7 +104,7 @@ static int map_check_lists(const ty_map_spec *d, const map_kind *kind, ty_error 
                             (long long)d->max_length);
     if (d->way == TY_MAP_CROSS && d->max_length > 0)
         return ty_error_set(err, TY_E_CONFIG, "field \"%s\": a cross has one id", d->field);
-    if (d->has_second && !kind->row_ids)
+    if (d->parts && !kind->row_ids)
         return ty_error_set(err, TY_E_CONFIG, "field \"%s\": pair and words go with a tokenizer", d->field);
     if (d->one_row && d->one_hot == 0)
         return ty_error_set(err, TY_E_CONFIG, "field \"%s\": one row of what? say multi_hot: N", d->field);
@@ -317,8 +318,8 @@ int ty_map_type(const ty_map *m, int64_t n_cells, bool dtype_given, ty_dtype dty
                 ty_type *out, ty_error *err)
 {
     bool ids = m->kind->n_ids && m->d.one_hot == 0;
-    bool one = m->d.one_row || m->d.in_all || m->d.way == TY_MAP_CROSS;
-    int64_t shape[2], n = m->d.max_length > 0 ? m->d.max_length : one ? 1 : n_cells;
+    bool one = m->d.one_row || m->d.in_all || m->d.way == TY_MAP_CROSS || m->d.way == TY_MAP_ANSWER;
+    int64_t shape[2], n = map_row_length(m) > 0 ? map_row_length(m) : one ? 1 : n_cells;
     int n_dims = 0;
     dtype = dtype_given ? dtype : ids ? TY_I64 : TY_F32;
     if (m->n_stats > 1 && n_cells != m->n_stats)
@@ -326,7 +327,7 @@ int ty_map_type(const ty_map *m, int64_t n_cells, bool dtype_given, ty_dtype dty
                             m->d.field, (long long)n_cells, (long long)m->n_stats);
     if (map_check_width(m, dtype, err) < 0)
         return -1;
-    if (!m->d.one_row && (m->d.max_length > 0 || n != 1))
+    if (!m->d.one_row && (map_row_length(m) > 0 || n != 1))
         shape[n_dims++] = n;
     if (m->d.one_hot != 0)
         shape[n_dims++] = map_width(m);
@@ -470,12 +471,12 @@ static int map_finish(const ty_map *m, map_row *row, const ty_type *type, void *
 {
     bool is_id = m->kind->n_ids != NULL;
     ty_dtype dtype = (ty_dtype)type->dtype;
-    if (m->d.max_length == 0 && !m->d.one_row && (row->n_all != row->room || row->n != row->room)) {
+    if (map_row_length(m) == 0 && !m->d.one_row && (row->n_all != row->room || row->n != row->room)) {
         ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": expected %lld values, found %lld", m->d.field,
                      (long long)row->room, (long long)row->n_all);
         return ty_error_help(err, "max_length: N fills up short ones and cuts long ones");
     }
-    if (m->d.max_length > 0 && row->n < row->room)
+    if (map_row_length(m) > 0 && row->n < row->room)
         map_pad(m, row, is_id);
     if (m->d.one_hot != 0)
         return map_put_hot(m, row, is_id, type, out, err);
@@ -506,7 +507,7 @@ static int map_put_absent(const ty_map *m, map_row *row, ty_error *err)
 static int map_put_cells(const ty_map *m, const ty_cells *cells, map_row *row, ty_error *err)
 {
     row->n = row->n_all = 0;
-    if (cells->n == 0)
+    if (cells->n == 0 && (map_has_list(m) || !m->kind->row_ids))
         return map_put_absent(m, row, err);
     if (m->kind->row_ids) {
         row->n = row->n_all = m->kind->row_ids(m, cells, row->u.id, row->room, err);
@@ -520,10 +521,10 @@ static int64_t map_room(const ty_map *m, int64_t n_cells, int64_t elems)
 {
     if (m->d.in_all)
         return n_cells;
-    return m->d.max_length > 0 ? m->d.max_length
-           : m->d.one_row      ? (m->d.split || n_cells > MAP_BLOCK ? n_cells + 4096 : MAP_BLOCK)
-           : m->d.one_hot != 0 ? elems / map_width(m)
-                               : elems;
+    return map_row_length(m) > 0 ? map_row_length(m)
+           : m->d.one_row        ? (m->d.split || n_cells > MAP_BLOCK ? n_cells + 4096 : MAP_BLOCK)
+           : m->d.one_hot != 0   ? elems / map_width(m)
+                                 : elems;
 }
 
 /* Measures of texts become their sum. */

@@ -13,6 +13,7 @@
  *     vocabulary place in a list of words             texts or integers to ids
  *     tokenizer  a text, or a pair of them, to the ids of its pieces
  *     tags       classes of words to labels of these pieces
+ *     answer     a piece of a pair's second text to its place among them
  *     length     cut, or filled up
  *     one_hot    an id becomes a row of zeros with a one
  *     type       of the batch
@@ -45,13 +46,22 @@ typedef enum ty_cells_kind { TY_CELLS_NUMBERS, TY_CELLS_INTEGERS, TY_CELLS_TEXTS
 typedef struct ty_cells {
     ty_cells_kind kind;
     int64_t n;
-    int64_t n_second; /* the last of them that are of the field's second part (ty_field.second) */
+    int64_t n_part[TY_N_TEXT_PARTS]; /* the last of them that are of the field's parts (ty_field.part) */
     union {
         const double *number; /* NaN: missing */
         const int64_t *integer;
         const ty_text *text;
     } u;
 } ty_cells;
+
+/* Those that are the field's own; its parts' begin behind them. */
+static inline int64_t ty_cells_own(const ty_cells *cells)
+{
+    int64_t n = cells->n;
+    for (int i = 0; i < TY_N_TEXT_PARTS; i++)
+        n -= cells->n_part[i];
+    return n;
+}
 
 /* A cell as a text, a whole number as its digits, in `room` if they have to be written; false: a number that is none.
  */
@@ -84,6 +94,7 @@ typedef enum ty_map_way {
     TY_MAP_TOKENIZER,
     TY_MAP_LENGTH, /* how long a text is: for looks at data, not for models */
     TY_MAP_TAGS,   /* classes of the words of a text, each at the word's first token */
+    TY_MAP_ANSWER, /* where in a pair's tokens the piece is that answers the first text */
     TY_N_MAP_WAYS
 } ty_map_way;
 
@@ -97,7 +108,9 @@ typedef enum ty_token_part {
     TY_TOKENS_MASKED,   /* ids of which some are hidden (ty_map_hide) */
     TY_TOKENS_HIDDEN,   /* the ids that are hidden there */
     TY_TOKENS_PREVIOUS, /* `start` and then the ids: at each place what a decoder has read before it */
-    TY_TOKENS_TAGS      /* of TY_MAP_TAGS */
+    TY_TOKENS_TAGS,     /* of TY_MAP_TAGS */
+    TY_TOKENS_BEGIN,    /* of TY_MAP_ANSWER: the place of the answer's first token; 0: there is none in the row */
+    TY_TOKENS_END       /* the same of its last */
 } ty_token_part;
 
 /* What TY_MAP_LENGTH counts: bytes that begin a character, words between blanks, 1 for a text that is no UTF-8, or 1
@@ -134,9 +147,9 @@ typedef struct ty_map_spec {
     bool one_row;          /* one_hot of several ids is one row with several ones */
     const char *tokenizer; /* path of a tokenizer.json */
     ty_token_part token_part;
-    bool has_second; /* cells have two parts: the texts of a pair; tags, and the words that they are of */
-    double hidden;   /* MASKED, HIDDEN: how likely a token is hidden; 0: TY_MAP_HIDDEN */
-    int64_t start;   /* PREVIOUS: the id in front of the first; -1: the tokenizer's padding, or 0 */
+    unsigned parts; /* bit 1 << TY_PART_SECOND ...: cells have these parts, too */
+    double hidden;  /* MASKED, HIDDEN: how likely a token is hidden; 0: TY_MAP_HIDDEN */
+    int64_t start;  /* PREVIOUS: the id in front of the first; -1: the tokenizer's padding, or 0 */
     ty_measure measure;
     bool in_all; /* of all texts of a sample together: one number, however many there are */
 } ty_map_spec;

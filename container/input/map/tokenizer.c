@@ -42,6 +42,11 @@ static int tokenizer_take(const char *path, ty_tokenizer **out, ty_error *err)
 
 /* ---- the declaration ---- */
 
+static bool map_has_second(const ty_map *m)
+{
+    return (m->d.parts & 1u << TY_PART_SECOND) != 0;
+}
+
 static double pieces_pad(const ty_map *m)
 {
     double declared = m->d.pad;
@@ -66,7 +71,7 @@ int map_pieces_prepare(ty_map *m, ty_error *err)
     if (m->d.tokenizer == NULL || m->d.one_row || m->d.split)
         return ty_error_set(err, TY_E_CONFIG, "field \"%s\": a tokenizer takes no split and makes no multi_hot",
                             m->d.field);
-    if (has_tags && !m->d.has_second)
+    if (has_tags && !map_has_second(m))
         return ty_error_set(err, TY_E_CONFIG, "field \"%s\": tags of which words? say words: NAME", m->d.field);
     if (tokenizer_take(m->d.tokenizer, &t, err) < 0)
         return ty_error_wrap(err, "field \"%s\"", m->d.field);
@@ -81,7 +86,7 @@ int map_pieces_prepare(ty_map *m, ty_error *err)
 static int64_t pieces_n_ids(const ty_map *m)
 {
     return m->d.token_part == TY_TOKENS_MASK    ? 2
-           : m->d.token_part == TY_TOKENS_TYPES ? ty_tokenizer_n_types(m->tokenizer, m->d.has_second)
+           : m->d.token_part == TY_TOKENS_TYPES ? ty_tokenizer_n_types(m->tokenizer, map_has_second(m))
                                                 : ty_tokenizer_size(m->tokenizer);
 }
 
@@ -123,14 +128,14 @@ static int pieces_open(const ty_map *m, const ty_cells *cells, int64_t max, piec
 /* Both texts of a pair are there; tags are as many as words. */
 int map_pieces_fit(const ty_map *m, const ty_cells *cells, ty_error *err)
 {
-    int64_t n_first = cells->n - cells->n_second;
-    if (!m->d.has_second)
+    int64_t n_first = ty_cells_own(cells), n_second = cells->n_part[TY_PART_SECOND];
+    if (!map_has_second(m))
         return 0;
-    if (m->d.token_part == TY_TOKENS_TAGS && n_first != cells->n_second)
+    if (m->d.token_part == TY_TOKENS_TAGS && n_first != n_second)
         return ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": %lld tags for %lld words", m->d.field,
-                            (long long)n_first, (long long)cells->n_second);
-    bool is_missing = n_first == 0 || cells->n_second == 0;
-    for (int64_t i = n_first; !is_missing && cells->kind == TY_CELLS_TEXTS && i < cells->n; i++)
+                            (long long)n_first, (long long)n_second);
+    bool is_missing = n_first == 0 || n_second == 0;
+    for (int64_t i = n_first; !is_missing && cells->kind == TY_CELLS_TEXTS && i < n_first + n_second; i++)
         is_missing = map_is_missing_text(cells->u.text[i]) && map_is_missing_text(m->fill_text);
     return is_missing ? map_refuse_missing(m, err) : 0;
 }
@@ -138,13 +143,13 @@ int map_pieces_fit(const ty_map *m, const ty_cells *cells, ty_error *err)
 /* The first text and, of a pair, the second. Of tags the second are the words. */
 static ty_token_texts pieces_texts(const ty_map *m, const ty_cells *cells, const pieces_room *r)
 {
-    int64_t n_first = cells->n - cells->n_second;
+    int64_t n_first = ty_cells_own(cells), n_second = cells->n_part[TY_PART_SECOND];
     ty_token_texts texts = {.word = r->text, .n_words = n_first};
     if (m->d.token_part == TY_TOKENS_TAGS)
-        return (ty_token_texts){.word = r->text + n_first, .n_words = cells->n_second};
-    if (m->d.has_second) {
+        return (ty_token_texts){.word = r->text + n_first, .n_words = n_second};
+    if (map_has_second(m)) {
         texts.second = r->text + n_first;
-        texts.n_second = cells->n_second;
+        texts.n_second = n_second;
     }
     return texts;
 }

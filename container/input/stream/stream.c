@@ -202,8 +202,9 @@ static int stream_declare(stream_opened *s, const ty_stream_config *c, ty_error 
         r->field[i] = (records_field){.declared = *d};
         r->field[i].declared.name = s->field[i].name;
         r->field[i].declared.columns = d->columns ? ty_arena_strdup(&s->arena, d->columns) : NULL;
-        r->field[i].declared.second = d->second ? ty_arena_strdup(&s->arena, d->second) : NULL;
-        if (d->second && !r->kind->has_second && !r->kind->is_paired)
+        for (int k = 0; k < TY_N_TEXT_PARTS; k++)
+            r->field[i].declared.part[k] = d->part[k] ? ty_arena_strdup(&s->arena, d->part[k]) : NULL;
+        if (ty_field_has_parts(d) && !r->kind->finds_parts && !r->kind->has_parts)
             return ty_error_set(err, TY_E_CONFIG, "field \"%s\": such a stream holds no two texts of a sample",
                                 d->name);
     }
@@ -305,7 +306,8 @@ static void stream_take_fingerprint(stream_opened *s, const ty_stream_config *c)
         double numbers[4] = {f->scale, f->offset, f->missing_given ? f->missing : 0.0, (double)f->max_length};
         h = ty_fnv1a(h, s->records.names[i], strlen(s->records.names[i]) + 1);
         h = f->columns ? ty_fnv1a(h, f->columns, strlen(f->columns)) : h;
-        h = f->second ? ty_fnv1a(h, f->second, strlen(f->second) + 1) : h;
+        for (int k = 0; k < TY_N_TEXT_PARTS; k++)
+            h = f->part[k] ? ty_fnv1a(h, f->part[k], strlen(f->part[k]) + 1) : h;
         h = ty_fnv1a(h, &s->field[i].type, sizeof s->field[i].type);
         h = ty_fnv1a(h, numbers, sizeof numbers);
         h = ty_media_fingerprint(h, s->field[i].image, s->field[i].audio);

@@ -31,8 +31,9 @@ int walk_store_text(table_walk *w, const ty_csv_field *f, const table_target *at
 
 static void mapped_cells(const table_walk *w, const table_field *tf, ty_cells *out)
 {
-    *out = (ty_cells){
-        .n = tf->n_elems, .n_second = tf->n_second, .kind = tf->kind == TABLE_TEXT ? TY_CELLS_TEXTS : TY_CELLS_NUMBERS};
+    *out = (ty_cells){.n = tf->n_elems, .kind = tf->kind == TABLE_TEXT ? TY_CELLS_TEXTS : TY_CELLS_NUMBERS};
+    for (int i = 0; i < TY_N_TEXT_PARTS; i++)
+        out->n_part[i] = tf->n_part[i];
     if (tf->kind == TABLE_TEXT)
         out->u.text = w->text + tf->slot;
     else

@@ -30,8 +30,8 @@ typedef enum table_kind { TABLE_FLOAT, TABLE_SCALED_INTEGER, TABLE_MAPPED, TABLE
 typedef struct table_field {
     uint8_t *data; /* [n_samples, row_bytes] */
     int32_t *column;
-    int32_t n_elems, n_second; /* the last n_second are of the second part */
-    int32_t slot;              /* of its first element in a row on its way; the others follow */
+    int32_t n_elems, n_part[TY_N_TEXT_PARTS]; /* the last ones are those of the parts */
+    int32_t slot;                             /* of its first element in a row on its way; the others follow */
     table_kind kind;
     const ty_field *declared; /* while loading */
     int64_t min, max;         /* of the batch type, if an integer */

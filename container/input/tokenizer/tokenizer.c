@@ -259,19 +259,25 @@ static void tokenizer_cut(const ty_tokenizer *t, int64_t kept, tokenizer_part *p
     p->n = p->n < kept ? p->n : kept;
 }
 
-/* The texts' ids within the template, cut so that at most `length` come out. second: NULL for one text. A template has
- * a text at least once unless its author left it out. */
-static void tokenizer_wrap(const ty_tokenizer *t, const tok_work *w, tokenizer_part first, tokenizer_part *second,
-                           int64_t length, tokenizer_row *r)
+/* Cuts the texts so that with the template at most `length` ids come out. second: NULL for one text. */
+static void tokenizer_fit(const ty_tokenizer *t, int64_t length, tokenizer_part *first, tokenizer_part *second)
 {
     const tok_template *frame = second ? &t->pair : &t->single;
     int64_t room = length > frame->n_special ? length - frame->n_special : 0;
-    int64_t kept = second ? first.n : room, kept_second = second ? second->n : 0;
+    int64_t kept = second ? first->n : room, kept_second = second ? second->n : 0;
     if (second) {
         tokenizer_share(room, &kept, &kept_second);
         tokenizer_cut(t, kept_second, second);
     }
-    tokenizer_cut(t, kept, &first);
+    tokenizer_cut(t, kept, first);
+}
+
+/* The texts' ids within the template. A template has a text at least once unless its author left it out. */
+static void tokenizer_wrap(const ty_tokenizer *t, const tok_work *w, tokenizer_part first, tokenizer_part *second,
+                           int64_t length, tokenizer_row *r)
+{
+    const tok_template *frame = second ? &t->pair : &t->single;
+    tokenizer_fit(t, length, &first, second);
     for (int i = 0; i < frame->n; i++) {
         tok_template_item item = frame->item[i];
         if (item.id >= 0)
@@ -362,6 +368,68 @@ int64_t ty_tokenizer_encode_texts(const ty_tokenizer *t, const ty_token_texts *t
         tokenizer_wrap(t, w, first, texts->second ? &second : NULL, length, &row);
     tokenizer_give_back(t, w);
     return rc < 0 ? -1 : row.n < length ? row.n : length;
+}
+
+/* Which id of a text holds its byte before `to`: of those of the text as far as there, the last one or, where the rest
+ * of the word makes others of them, the first that is another. Behind what is in w->ids. */
+static int tokenizer_id_at(const ty_tokenizer *t, tok_work *w, ty_text text, size_t to, tokenizer_part whole,
+                           int64_t *out, ty_error *err)
+{
+    int64_t before = tokenizer_n_ids(w), same = 0;
+    if (tokenizer_add(t, w, text.p, to, err) < 0)
+        return -1;
+    const int32_t *ids = (const int32_t *)(const void *)w->ids.p;
+    int64_t n = tokenizer_n_ids(w) - before;
+    while (same < n && same < whole.n && ids[before + same] == ids[whole.first + same])
+        same++;
+    *out = same == n && n > 0 ? n - 1 : same;
+    return 0;
+}
+
+/* Behind the first byte the rest of its character. */
+static size_t tokenizer_character_end(ty_text text, size_t at)
+{
+    for (at++; at < text.n && ((unsigned char)text.p[at] & 0xc0) == 0x80; at++)
+        continue;
+    return at;
+}
+
+/* Where the second text's id number k is in the row, of which `cut` is what is left of it; -1: not there. */
+static int64_t tokenizer_place(const ty_tokenizer *t, int64_t n_first, tokenizer_part whole, tokenizer_part cut,
+                               int64_t k)
+{
+    int64_t at = 0;
+    k -= cut.first - whole.first;
+    for (int i = 0; i < t->pair.n && t->pair.item[i].id != TOK_SECOND; i++)
+        at += t->pair.item[i].id == TOK_TEXT ? n_first : 1;
+    return k >= 0 && k < cut.n ? at + k : -1;
+}
+
+int ty_tokenizer_locate(const ty_tokenizer *t, const ty_token_texts *texts, size_t from, size_t to, int64_t length,
+                        int64_t *first, int64_t *last, ty_error *err)
+{
+    tok_work *w = tokenizer_fits(t, texts, length, err) < 0 ? NULL : tokenizer_borrow(t, err);
+    const ty_text second = texts->second[0];
+    *first = *last = -1;
+    if (w == NULL)
+        return -1;
+    tokenizer_part one = {0, 0}, two = {0, 0};
+    int64_t begin = 0, end = 0;
+    int rc = tokenizer_add(t, w, texts->word[0].p, texts->word[0].n, err);
+    one.n = two.first = tokenizer_n_ids(w);
+    rc = rc < 0 ? -1 : tokenizer_add(t, w, second.p, second.n, err);
+    two.n = tokenizer_n_ids(w) - two.first;
+    rc = rc < 0 ? -1 : tokenizer_id_at(t, w, second, tokenizer_character_end(second, from), two, &begin, err);
+    rc = rc < 0 ? -1 : tokenizer_id_at(t, w, second, to, two, &end, err);
+    tokenizer_part cut = two;
+    tokenizer_fit(t, length, &one, &cut);
+    int64_t a = tokenizer_place(t, one.n, two, cut, begin), b = tokenizer_place(t, one.n, two, cut, end);
+    tokenizer_give_back(t, w);
+    if (rc == 0 && a >= 0 && b >= a) {
+        *first = a;
+        *last = b;
+    }
+    return rc;
 }
 
 int64_t ty_tokenizer_row(const ty_tokenizer *t, const char *text, size_t n, int64_t length, int32_t pad, int32_t *ids,

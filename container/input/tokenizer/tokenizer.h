@@ -62,6 +62,13 @@ typedef struct ty_token_texts {
 int64_t ty_tokenizer_encode_texts(const ty_tokenizer *t, const ty_token_texts *texts, int64_t length, int32_t *ids,
                                   uint8_t *types, int32_t *word, ty_error *err);
 
+/* Which ids of the row that a pair makes hold the bytes from `from` to `to` (behind it, from < to) of its second text,
+ * both of which are one text each: *first to *last. Both are -1 where the row is cut so that it does not have them all.
+ * An id is found by encoding what ends with its byte: within a word the neighbour's may be meant, since words are not
+ * encoded from left to right. */
+int ty_tokenizer_locate(const ty_tokenizer *t, const ty_token_texts *texts, size_t from, size_t to, int64_t length,
+                        int64_t *first, int64_t *last, ty_error *err);
+
 /* A text as a row of exactly `length` ids with special tokens: a longer one is cut, a shorter one filled up, on the
  * sides that the file says. `pad` is the id to fill with; below 0: ty_tokenizer_pad. `mask` (may be NULL): 1 for ids,
  * 0 for filling. `types` (may be NULL): the token types. Returns the number of ids that are no filling, or -1. */
