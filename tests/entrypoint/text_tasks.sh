@@ -1,6 +1,6 @@
 #!/bin/bash
 # text_tasks.sh - what Hugging Face's networks are trained for on texts: pairs, hidden words, texts made of texts, tags of
-# words. Without a recipe and with one, streamed, resumed, applied. That losses are those of Transformers is for
+# words, answers. Without a recipe and with one, streamed, resumed, applied. That losses are those of Transformers is for
 # tests/import/hugging_face_folders.py.
 cd "$(dirname "$0")/../.." || exit 1
 . tests/entrypoint/harness.bash
@@ -190,6 +190,56 @@ ok "stay with the model" python3 -c 'import json; assert list(json.load(open("na
 ty train bert --architecture=ForTokenClassification --labels=2 --data=tags.jsonl --device=cpu --output-dir=few
 same "more tags than classes" 65 $rc
 has "says how many" "$W/err" "labels: 3"
+
+# ---- answers: what the film is said to be ----
+python3 - <<'P'
+import json, random
+random.seed(4)
+fill = "the story of play and music with no plot".split()
+with open("asked.jsonl", "w") as f, open("asked.csv", "w") as g, open("wrong.csv", "w") as h:
+    for out in (g, h):
+        out.write("question,context,answer_text,answer_start\n")
+    for i in range(160):
+        before = [random.choice(fill) for _ in range(random.randint(0, 4))]
+        said = random.choice(["good", "bad", "great fine", "dull poor"])
+        context = " ".join(before + [said] + [random.choice(fill) for _ in range(random.randint(0, 3))])
+        at = context.index(said)
+        f.write(json.dumps({"question": "film is a", "context": context, "answers": {"text": [said], "answer_start": [at]}}) + "\n")
+        g.write(f"film is a,{context},{said},{at}\n")
+        h.write(f"film is a,{context},{said},{at + (i == 7)}\n")
+P
+rm -rf run
+ty train bert --architecture=ForQuestionAnswering --data=asked.jsonl --lr=0.01 --epochs=8 --device=cpu --log_every=1
+same "answers without a recipe" 0 $rc
+has "says where" "$W/err" "the labels are the places of the answer's first and last one"
+numbers >asked.numbers
+ok "it learns" learned 0.6
+ty train bert --architecture=ForQuestionAnswering --data=asked.csv --lr=0.01 --epochs=8 --device=cpu --log_every=1 --output-dir=flat
+same "of a table" 0 $rc
+numbers >flat.numbers
+ok "which is the same" cmp asked.numbers flat.numbers
+cat >asked.yaml <<'Y'
+model: bert
+architecture: ForQuestionAnswering
+data:
+  train:
+    path: asked.jsonl
+    fields:
+      input_ids: {member: question, pair: context, tokenizer: bert/tokenizer.json, max_length: 16}
+      start_positions: {member: question, pair: context, answer: answers.text, answer_start: answers.answer_start, tokenizer: bert/tokenizer.json, max_length: 16, tokens: answer_start}
+      end_positions: {member: question, pair: context, answer: answers.text, answer_start: answers.answer_start, tokenizer: bert/tokenizer.json, max_length: 16, tokens: answer_end}
+Y
+ty train asked.yaml --device=cpu --output-dir=declared --max_steps=3
+same "by a recipe" 0 $rc
+ty train bert --architecture=ForQuestionAnswering --data=wrong.csv --device=cpu --output-dir=none
+same "a wrong place" 65 $rc
+has "is told" "$W/err" "is not where it is said to be"
+has "with its line" "$W/err" "wrong.csv:9"
+ty train bert --architecture=ForQuestionAnswering --data=wrong.csv --device=cpu --output-dir=some --data.train.on_bad=skip
+same "and left out" 0 $rc
+ty train bert --architecture=ForQuestionAnswering --data=pairs.csv --device=cpu --output-dir=none
+same "no question" 78 $rc
+has "is told what is expected" "$W/err" "call them question, context, answer_text"
 
 # ---- refusals ----
 sed 's/premise,hypothesis/left,right/' pairs.csv >unnamed.csv

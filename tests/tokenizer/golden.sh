@@ -15,15 +15,16 @@ for ids in "$golden"/*.ids; do
         "$build/tools/tokenize" "$golden/$name.json" "$golden/texts" 2>&1 | diff "$ids" - | head -n 6 | cut -c1-300
     fi
 done
-# Pairs of texts with their types, and texts in words with the numbers of these, both cut to 24.
-for file in "$golden"/*.pair "$golden"/*.words; do
-    name=$(basename "$file") how=${file##*.}
-    if "$build/tools/tokenize" "$golden/${name%.*}.json" "$golden/texts" "$how" 24 2>&1 | cmp -s - "$file"; then
+# Pairs of texts with their types, texts in words with the numbers of these, and places of pieces, all cut to 24.
+for file in "$golden"/*.pair "$golden"/*.words "$golden"/*.locate; do
+    name=$(basename "$file") how=${file##*.} texts=texts
+    [ "$how" = locate ] && texts=pieces
+    if "$build/tools/tokenize" "$golden/${name%.*}.json" "$golden/$texts" "$how" 24 2>&1 | cmp -s - "$file"; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
         echo "FAILED: $name: line, expected, found"
-        "$build/tools/tokenize" "$golden/${name%.*}.json" "$golden/texts" "$how" 24 2>&1 | diff "$file" - | head -n 6 | cut -c1-300
+        "$build/tools/tokenize" "$golden/${name%.*}.json" "$golden/$texts" "$how" 24 2>&1 | diff "$file" - | head -n 6 | cut -c1-300
     fi
 done
 # Texts are encoded by four threads together: nothing is torn under the thread sanitizer, nothing fails.

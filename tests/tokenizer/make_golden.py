@@ -17,6 +17,9 @@ rows = texts.lines(40, 11)
 with open(folder + "/texts", "wb") as f:
     for row in rows:
         f.write(struct.pack("<I", len(row)) + row)
+with open(folder + "/pieces", "wb") as f:
+    for row in (p for four in texts.pieces(texts.plain(40)) for p in four):
+        f.write(struct.pack("<I", len(row)) + row)
 # Few characters, so that vocabularies are small.
 some = [w for w in texts.WORDS if len(w) < 12 and max(map(ord, w), default=0) < 0x250]
 training = [" ".join(some[i:] + some[:i]) for i in range(0, len(some), 3)] + texts.CODE
@@ -42,3 +45,6 @@ for name, make in trained.ALL.items():
             f.writelines(" ".join(map(str, texts.pair(t, a, b))) + "\n" for a, b in zip(strings, strings[1:]))
         with open(f"{folder}/{name}.words", "w") as f:
             f.writelines(" ".join(map(str, texts.words(t, s))) + "\n" for s in strings)
+        four = texts.pieces(texts.plain(40))
+        with open(f"{folder}/{name}.locate", "w") as f:
+            f.writelines(" ".join(map(str, texts.places(t, p))) + "\n" for p in four)

@@ -1,4 +1,5 @@
 """Lines of mixed text, the same for a seed: scripts, emoji, marks, code, control characters, bytes that are no UTF-8."""
+import re
 import random
 
 WORDS = (
@@ -74,3 +75,39 @@ def words(tokenizer, text):
     """Ids of a text that is cut at single blanks, then the number of the word that each is of; -1: of none."""
     e = tokenizer.encode(text.split(" "), is_pretokenized=True)
     return e.ids + [-1 if w is None else w for w in e.word_ids]
+
+
+PLAIN = (
+    "the of and to in is you that it he was for on are as with his they I'm don't we've O'Brien naïve café résumé Ångström "
+    "Straße 3.14159 1,000,000 $5 10% €3 (1990) \"quoted\" well-known U.S. unhappiness Hello World 1990s Привет мир 你好 世界 東京"
+).split()
+
+
+def plain(count, seed=5):
+    """Lines as people write them: words, some with a mark behind."""
+    rng = random.Random(seed)
+    return [" ".join(rng.choice(PLAIN) + rng.choice(["", "", "", ",", ".", ";"]) for _ in range(rng.randint(3, 25))).encode()
+            for _ in range(count)]
+
+
+def pieces(some):
+    """One of the texts, and another cut in three, of which the second is some of its words."""
+    out = []
+    for i, (one, two) in enumerate(zip(some, some[1:])):
+        words = [m.span() for m in re.finditer(rb"[^ \t\r\n]+", two)]
+        first = i % len(words)
+        last = min(first + i % 3, len(words) - 1)
+        a, b = words[first][0], words[last][1]
+        out.append((one, two[:a], two[a:b], two[b:]))
+    return out
+
+
+def places(tokenizer, four):
+    """The first and the last token of the middle piece, as run_qa.py finds them by offsets; -1: the row does not have them."""
+    one, *three = [p.decode() for p in four]
+    e = tokenizer.encode(one, "".join(three))
+    begin, end = len(three[0]), len(three[0]) + len(three[1])
+    spans = [(k, *e.offsets[k]) for k, s in enumerate(e.sequence_ids) if s == 1]
+    if not spans or spans[0][1] > begin or spans[-1][2] < end:
+        return [-1, -1]
+    return [max(k for k, x, _ in spans if x <= begin), min(k for k, _, y in spans if y >= end)]

@@ -1,11 +1,12 @@
 /* tokenize - ids of texts, for tests/tokenizer/judge.py.
  *
- *     tokenize TOKENIZER TEXTS [all|raw|row N|pair N|words N] [THREADS ROUNDS]
+ *     tokenize TOKENIZER TEXTS [all|raw|row N|pair N|words N|locate N] [THREADS ROUNDS]
  *
  * TEXTS: for each text its length as uint32, then its bytes. One line of ids each on stdout (raw: without special
  * tokens; row: ids, then the mask; pair: each text but the last with the one behind it, ids, then types; words: the
- * text cut at single blanks, ids, then the number of the word that each is of); with THREADS and ROUNDS only the bytes
- * and seconds of so many threads.
+ * text cut at single blanks, ids, then the number of the word that each is of; locate: of a pair whose second text is
+ * three: what stands before a piece, it, and what stands behind, the places of its first and last id); with THREADS and
+ * ROUNDS only the bytes and seconds of so many threads.
  */
 #include "base/clock.h"
 #include "base/file.h"
@@ -127,6 +128,28 @@ static void print_words(int64_t length)
     }
 }
 
+/* Texts by fours: the first of a pair, and the second in three pieces. */
+static void print_places(int64_t length)
+{
+    static char joined[1 << 20];
+    ty_error err = {0};
+    ty_text one, piece[3];
+    for (size_t at = 0; (one.p = next(&at, &one.n)) != NULL;) {
+        size_t n = 0, end[3];
+        for (int i = 0; i < 3; i++) {
+            piece[i].p = next(&at, &piece[i].n);
+            memcpy(joined + n, piece[i].p, piece[i].n);
+            end[i] = n += piece[i].n;
+        }
+        const ty_text two = {joined, n};
+        int64_t first, last;
+        ty_token_texts texts = {.word = &one, .n_words = 1, .second = &two, .n_second = 1};
+        if (ty_tokenizer_locate(tokenizer, &texts, end[0], end[1], length, &first, &last, &err) < 0)
+            fail(&err);
+        printf("%lld %lld\n", (long long)first, (long long)last);
+    }
+}
+
 int main(int argc, char **argv)
 {
     ty_error err = {0};
@@ -140,6 +163,8 @@ int main(int argc, char **argv)
     size_t n;
     if (strcmp(how, "pair") == 0 && argc > 4) {
         print_pairs(atoll(argv[4]));
+    } else if (strcmp(how, "locate") == 0 && argc > 4) {
+        print_places(atoll(argv[4]));
     } else if (strcmp(how, "words") == 0 && argc > 4) {
         print_words(atoll(argv[4]));
     } else if (length == 0 && argc > 5) {

@@ -14,6 +14,7 @@
 #include "container/input/tokenizer/unicode.h"
 #include "container/input/tokenizer/vocabulary.h"
 
+#include <pthread.h>
 #include <stdint.h>
 
 typedef struct tok_piece {
@@ -181,6 +182,32 @@ typedef struct tok_template {
 
 /* Of a text, and of a pair; n 0: the file makes no pairs. null is the texts alone. */
 int tok_template_read(const ty_doc *node, ty_arena *a, tok_template *single, tok_template *pair, ty_error *err);
+
+/* ---- all of it (tokenizer.c) ---- */
+
+struct ty_tokenizer {
+    ty_arena arena;
+    tok_model model;
+    const tok_normalizer *normalizer;
+    const tok_splitter *splitter;
+    tok_added added;
+    tok_template single, pair;
+    bool truncates, cuts_left, fills_left;
+    int64_t max_length; /* of the file's own truncation */
+    int32_t pad;        /* -1: none */
+    uint8_t pad_type;
+    int32_t max_id;
+    uint64_t fingerprint;
+    const tok_unicode *unicode;
+    pthread_mutex_t lock; /* over `free_work` */
+    tok_work *free_work;
+};
+
+/* Room to work in, and back. NULL: no memory. */
+tok_work *tok_borrow(const struct ty_tokenizer *t, ty_error *err);
+void tok_give_back(const struct ty_tokenizer *t, tok_work *w);
+/* Ids of a text, without special tokens, behind those in w->ids. */
+int tok_encode(const struct ty_tokenizer *t, tok_work *w, const char *text, size_t n, ty_error *err);
 
 /* ---- reading (part.c) ---- */
 

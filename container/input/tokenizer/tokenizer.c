@@ -10,24 +10,6 @@
 
 enum { TOKENIZER_MAX_NODES = 16000000, TOKENIZER_MAX_DEPTH = 32 };
 
-struct ty_tokenizer {
-    ty_arena arena;
-    tok_model model;
-    const tok_normalizer *normalizer;
-    const tok_splitter *splitter;
-    tok_added added;
-    tok_template single, pair;
-    bool truncates, cuts_left, fills_left;
-    int64_t max_length; /* of the file's own truncation */
-    int32_t pad;        /* -1: none */
-    uint8_t pad_type;
-    int32_t max_id;
-    uint64_t fingerprint;
-    const tok_unicode *unicode;
-    pthread_mutex_t lock; /* over `free_work` */
-    tok_work *free_work;
-};
-
 /* ---- room to work in ---- */
 
 enum { N_TEXTS = 11 };
@@ -82,7 +64,7 @@ static tok_work *tokenizer_work_make(void)
 }
 
 /* What one long text needed is not kept for all time. */
-static void tokenizer_give_back(const ty_tokenizer *t, tok_work *w)
+void tok_give_back(const ty_tokenizer *t, tok_work *w)
 {
     enum { KEEP = 1 << 20 };
     ty_tokenizer *shared = (ty_tokenizer *)t; /* the list is behind the lock */
@@ -102,7 +84,7 @@ static void tokenizer_give_back(const ty_tokenizer *t, tok_work *w)
     pthread_mutex_unlock(&shared->lock);
 }
 
-static tok_work *tokenizer_borrow(const ty_tokenizer *t, ty_error *err)
+tok_work *tok_borrow(const ty_tokenizer *t, ty_error *err)
 {
     ty_tokenizer *shared = (ty_tokenizer *)t;
     pthread_mutex_lock(&shared->lock);
@@ -168,7 +150,7 @@ static int tokenizer_word(const ty_tokenizer *t, tok_work *w, const char *p, siz
 }
 
 /* Its ids, without special tokens, behind those in w->ids. */
-static int tokenizer_add(const ty_tokenizer *t, tok_work *w, const char *text, size_t n, ty_error *err)
+int tok_encode(const ty_tokenizer *t, tok_work *w, const char *text, size_t n, ty_error *err)
 {
     int which = 1;
     if (n > TY_TOKENIZER_MAX_TEXT_BYTES)
@@ -185,269 +167,6 @@ static int tokenizer_add(const ty_tokenizer *t, tok_work *w, const char *text, s
             return -1;
     }
     return w->ids.failed ? ty_error_set(err, TY_E_LIMIT, "no memory for the tokens of a text") : 0;
-}
-
-/* ---- special tokens, cutting, filling ---- */
-
-/* The ids of a text among those in w->ids. */
-typedef struct tokenizer_part {
-    int64_t first, n;
-} tokenizer_part;
-
-typedef struct tokenizer_row {
-    int32_t *ids;
-    uint8_t *types; /* NULL: not wanted */
-    int32_t *word;  /* likewise */
-    int64_t n, max; /* n counts on beyond max */
-} tokenizer_row;
-
-static int64_t tokenizer_n_ids(const tok_work *w)
-{
-    return (int64_t)(w->ids.n / sizeof(int32_t));
-}
-
-static void tokenizer_put(tokenizer_row *r, int32_t id, uint8_t type, int32_t word)
-{
-    if (r->n < r->max) {
-        r->ids[r->n] = id;
-        if (r->types != NULL)
-            r->types[r->n] = type;
-        if (r->word != NULL)
-            r->word[r->n] = word;
-    }
-    r->n++;
-}
-
-/* The number of the word that id `at` is of, from *word on. */
-static int32_t tokenizer_word_of(const tok_work *w, int64_t at, int32_t *word)
-{
-    int64_t end, n = (int64_t)(w->ends.n / sizeof end);
-    for (; *word < n; ++*word) {
-        memcpy(&end, w->ends.p + (size_t)*word * sizeof end, sizeof end);
-        if (at < end)
-            return *word;
-    }
-    return -1;
-}
-
-static void tokenizer_put_part(const tok_work *w, const tokenizer_part *p, tok_template_item item, tokenizer_row *r)
-{
-    const int32_t *ids = (const int32_t *)(const void *)w->ids.p;
-    int32_t word = 0;
-    for (int64_t k = p->first; k < p->first + p->n; k++)
-        tokenizer_put(r, ids[k], item.type, item.id == TOK_TEXT && r->word ? tokenizer_word_of(w, k, &word) : -1);
-}
-
-/* How many ids of the two texts are left in so much room: the shorter text stays whole if it takes no more than half of
- * it. Source: truncate_encodings of tokenizers (utils/truncation.rs), LongestFirst. */
-static void tokenizer_share(int64_t room, int64_t *a, int64_t *b)
-{
-    int64_t *few = *a <= *b ? a : b, *many = few == a ? b : a;
-    if (*a + *b <= room)
-        return;
-    *many = *few > room - *few ? *few : room - *few;
-    if (*few + *many <= room)
-        return;
-    *few = room / 2;
-    *many = *few + room % 2;
-}
-
-static void tokenizer_cut(const ty_tokenizer *t, int64_t kept, tokenizer_part *p)
-{
-    if (t->cuts_left && p->n > kept)
-        p->first += p->n - kept;
-    p->n = p->n < kept ? p->n : kept;
-}
-
-/* Cuts the texts so that with the template at most `length` ids come out. second: NULL for one text. */
-static void tokenizer_fit(const ty_tokenizer *t, int64_t length, tokenizer_part *first, tokenizer_part *second)
-{
-    const tok_template *frame = second ? &t->pair : &t->single;
-    int64_t room = length > frame->n_special ? length - frame->n_special : 0;
-    int64_t kept = second ? first->n : room, kept_second = second ? second->n : 0;
-    if (second) {
-        tokenizer_share(room, &kept, &kept_second);
-        tokenizer_cut(t, kept_second, second);
-    }
-    tokenizer_cut(t, kept, first);
-}
-
-/* The texts' ids within the template. A template has a text at least once unless its author left it out. */
-static void tokenizer_wrap(const ty_tokenizer *t, const tok_work *w, tokenizer_part first, tokenizer_part *second,
-                           int64_t length, tokenizer_row *r)
-{
-    const tok_template *frame = second ? &t->pair : &t->single;
-    tokenizer_fit(t, length, &first, second);
-    for (int i = 0; i < frame->n; i++) {
-        tok_template_item item = frame->item[i];
-        if (item.id >= 0)
-            tokenizer_put(r, item.id, item.type, -1);
-        else
-            tokenizer_put_part(w, item.id == TOK_SECOND ? second : &first, item, r);
-    }
-}
-
-int64_t ty_tokenizer_encode(const ty_tokenizer *t, const char *text, size_t n, bool special, int32_t *ids, int64_t max,
-                            ty_error *err)
-{
-    tok_work *w = tokenizer_borrow(t, err);
-    if (w == NULL)
-        return -1;
-    int64_t count = -1;
-    if (tokenizer_add(t, w, text, n, err) == 0) {
-        tokenizer_row row = {.ids = ids, .max = max};
-        count = tokenizer_n_ids(w);
-        if (special) {
-            tokenizer_wrap(t, w, (tokenizer_part){0, count}, NULL, t->truncates ? t->max_length : INT64_MAX, &row);
-            count = row.n;
-        } else if (max > 0 && count > 0) {
-            memcpy(ids, w->ids.p, (size_t)(count < max ? count : max) * sizeof *ids);
-        }
-    }
-    tokenizer_give_back(t, w);
-    return count;
-}
-
-static void tokenizer_fill(const ty_tokenizer *t, int64_t n, int64_t length, int32_t pad, int32_t *ids, uint8_t *mask,
-                           uint8_t *types)
-{
-    int64_t n_pad = length - n, at = t->fills_left ? 0 : n;
-    if (t->fills_left) {
-        memmove(ids + n_pad, ids, (size_t)n * sizeof *ids);
-        if (types != NULL)
-            memmove(types + n_pad, types, (size_t)n);
-    }
-    for (int64_t i = at; i < at + n_pad; i++)
-        ids[i] = pad;
-    if (types != NULL)
-        memset(types + at, t->pad_type, (size_t)n_pad);
-    if (mask != NULL) {
-        memset(mask, 1, (size_t)length);
-        memset(mask + at, 0, (size_t)n_pad);
-    }
-}
-
-static int tokenizer_add_words(const ty_tokenizer *t, tok_work *w, const ty_text *word, int64_t n, ty_error *err)
-{
-    for (int64_t i = 0; i < n; i++) {
-        if (tokenizer_add(t, w, word[i].p, word[i].n, err) < 0)
-            return -1;
-        int64_t end = tokenizer_n_ids(w);
-        tok_text_add(&w->ends, &end, sizeof end);
-    }
-    return w->ends.failed ? ty_error_set(err, TY_E_LIMIT, "no memory for the words of a text") : 0;
-}
-
-static int tokenizer_fits(const ty_tokenizer *t, const ty_token_texts *texts, int64_t length, ty_error *err)
-{
-    const tok_template *frame = texts->second ? &t->pair : &t->single;
-    if (frame->n == 0 && texts->second) {
-        ty_error_set(err, TY_E_UNSUPPORTED, "the tokenizer's post-processor says nothing, or too much, of pairs");
-        return ty_error_help(err, "give it a TemplateProcessing with \"pair\", or join the two texts in the data");
-    }
-    if (length >= frame->n_special && length >= 1)
-        return 0;
-    return ty_error_set(err, TY_E_RANGE, "a row of %lld tokens has no room for the %lld special ones",
-                        (long long)length, (long long)frame->n_special);
-}
-
-int64_t ty_tokenizer_encode_texts(const ty_tokenizer *t, const ty_token_texts *texts, int64_t length, int32_t *ids,
-                                  uint8_t *types, int32_t *word, ty_error *err)
-{
-    tok_work *w = tokenizer_fits(t, texts, length, err) < 0 ? NULL : tokenizer_borrow(t, err);
-    if (w == NULL)
-        return -1;
-    tokenizer_row row = {.ids = ids, .types = types, .word = word, .max = length};
-    tokenizer_part first = {0, 0}, second = {0, 0};
-    int rc = tokenizer_add_words(t, w, texts->word, texts->n_words, err);
-    first.n = second.first = tokenizer_n_ids(w);
-    if (rc == 0 && texts->second)
-        rc = tokenizer_add_words(t, w, texts->second, texts->n_second, err);
-    second.n = tokenizer_n_ids(w) - second.first;
-    if (rc == 0)
-        tokenizer_wrap(t, w, first, texts->second ? &second : NULL, length, &row);
-    tokenizer_give_back(t, w);
-    return rc < 0 ? -1 : row.n < length ? row.n : length;
-}
-
-/* Which id of a text holds its byte before `to`: of those of the text as far as there, the last one or, where the rest
- * of the word makes others of them, the first that is another. Behind what is in w->ids. */
-static int tokenizer_id_at(const ty_tokenizer *t, tok_work *w, ty_text text, size_t to, tokenizer_part whole,
-                           int64_t *out, ty_error *err)
-{
-    int64_t before = tokenizer_n_ids(w), same = 0;
-    if (tokenizer_add(t, w, text.p, to, err) < 0)
-        return -1;
-    const int32_t *ids = (const int32_t *)(const void *)w->ids.p;
-    int64_t n = tokenizer_n_ids(w) - before;
-    while (same < n && same < whole.n && ids[before + same] == ids[whole.first + same])
-        same++;
-    *out = same == n && n > 0 ? n - 1 : same;
-    return 0;
-}
-
-/* Behind the first byte the rest of its character. */
-static size_t tokenizer_character_end(ty_text text, size_t at)
-{
-    for (at++; at < text.n && ((unsigned char)text.p[at] & 0xc0) == 0x80; at++)
-        continue;
-    return at;
-}
-
-/* Where the second text's id number k is in the row, of which `cut` is what is left of it; -1: not there. */
-static int64_t tokenizer_place(const ty_tokenizer *t, int64_t n_first, tokenizer_part whole, tokenizer_part cut,
-                               int64_t k)
-{
-    int64_t at = 0;
-    k -= cut.first - whole.first;
-    for (int i = 0; i < t->pair.n && t->pair.item[i].id != TOK_SECOND; i++)
-        at += t->pair.item[i].id == TOK_TEXT ? n_first : 1;
-    return k >= 0 && k < cut.n ? at + k : -1;
-}
-
-int ty_tokenizer_locate(const ty_tokenizer *t, const ty_token_texts *texts, size_t from, size_t to, int64_t length,
-                        int64_t *first, int64_t *last, ty_error *err)
-{
-    tok_work *w = tokenizer_fits(t, texts, length, err) < 0 ? NULL : tokenizer_borrow(t, err);
-    const ty_text second = texts->second[0];
-    *first = *last = -1;
-    if (w == NULL)
-        return -1;
-    tokenizer_part one = {0, 0}, two = {0, 0};
-    int64_t begin = 0, end = 0;
-    int rc = tokenizer_add(t, w, texts->word[0].p, texts->word[0].n, err);
-    one.n = two.first = tokenizer_n_ids(w);
-    rc = rc < 0 ? -1 : tokenizer_add(t, w, second.p, second.n, err);
-    two.n = tokenizer_n_ids(w) - two.first;
-    rc = rc < 0 ? -1 : tokenizer_id_at(t, w, second, tokenizer_character_end(second, from), two, &begin, err);
-    rc = rc < 0 ? -1 : tokenizer_id_at(t, w, second, to, two, &end, err);
-    tokenizer_part cut = two;
-    tokenizer_fit(t, length, &one, &cut);
-    int64_t a = tokenizer_place(t, one.n, two, cut, begin), b = tokenizer_place(t, one.n, two, cut, end);
-    tokenizer_give_back(t, w);
-    if (rc == 0 && a >= 0 && b >= a) {
-        *first = a;
-        *last = b;
-    }
-    return rc;
-}
-
-int64_t ty_tokenizer_row(const ty_tokenizer *t, const char *text, size_t n, int64_t length, int32_t pad, int32_t *ids,
-                         uint8_t *mask, uint8_t *types, ty_error *err)
-{
-    const ty_text whole = {text, n};
-    int64_t count =
-        ty_tokenizer_encode_texts(t, &(ty_token_texts){.word = &whole, .n_words = 1}, length, ids, types, NULL, err);
-    if (count < 0)
-        return -1;
-    pad = pad >= 0 ? pad : t->pad;
-    if (count < length && pad < 0) {
-        ty_error_set(err, TY_E_CONFIG, "a text has %lld of %lld tokens, and the tokenizer has none to fill it up with",
-                     (long long)count, (long long)length);
-        return ty_error_help(err, "say which id fills rows up: pad: ID in the field's declaration");
-    }
-    tokenizer_fill(t, count, length, pad, ids, mask, types);
-    return count;
 }
 
 /* ---- what is known of it ---- */
@@ -572,7 +291,7 @@ static int tokenizer_read(ty_tokenizer *t, const ty_doc *root, ty_error *err)
     if (ty_doc_expect(root, TY_DOC_MAP, err) < 0)
         return -1;
     t->unicode = tok_unicode_get();
-    tok_work *w = tokenizer_borrow(t, err);
+    tok_work *w = tok_borrow(t, err);
     if (w == NULL)
         return -1;
     int rc = t->unicode != NULL ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for the table of characters");
@@ -586,7 +305,7 @@ static int tokenizer_read(ty_tokenizer *t, const ty_doc *root, ty_error *err)
         rc = tok_template_read(ty_doc_find(root, "post_processor"), &t->arena, &t->single, &t->pair, err);
     if (rc == 0)
         rc = tok_added_read(ty_doc_find(root, "added_tokens"), &t->model, t->normalizer, w, &t->arena, &t->added, err);
-    tokenizer_give_back(t, w);
+    tok_give_back(t, w);
     if (rc < 0 || tokenizer_read_truncation(t, ty_doc_find(root, "truncation"), err) < 0 ||
         tokenizer_read_padding(t, ty_doc_find(root, "padding"), err) < 0)
         return -1;

@@ -64,8 +64,9 @@ int64_t ty_tokenizer_encode_texts(const ty_tokenizer *t, const ty_token_texts *t
 
 /* Which ids of the row that a pair makes hold the bytes from `from` to `to` (behind it, from < to) of its second text,
  * both of which are one text each: *first to *last. Both are -1 where the row is cut so that it does not have them all.
- * An id is found by encoding what ends with its byte: within a word the neighbour's may be meant, since words are not
- * encoded from left to right. */
+ * Of characters that are several ids the first one begins with its last and the last one ends with its first, as
+ * offsets in the library have it. An id is found by encoding what ends there: within a word the neighbour's may be
+ * meant, since words are not encoded from left to right. */
 int ty_tokenizer_locate(const ty_tokenizer *t, const ty_token_texts *texts, size_t from, size_t to, int64_t length,
                         int64_t *first, int64_t *last, ty_error *err);
 
