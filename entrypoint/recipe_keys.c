@@ -248,7 +248,7 @@ static const ty_bind_row field_rows[] = {
     {"tokenizer", TY_BIND_STRING, FIELD(tokenizer),
      .help = "a tokenizer.json, relative to the recipe: the ids of a text, max_length of them"},
     {"tokens", TY_BIND_CHOICE, FIELD(tokens), "ids", .choices = token_parts,
-     .help = "tokenizer: its ids, what goes with them, or labels of them"},
+     .help = "tokenizer: ids, or what goes with them"},
     {"pair", TY_BIND_NODE, FIELD(pair), .form = "an integer or text",
      .help = "tokenizer: member or column of a second text, which stands behind the first in the same row"},
     {"words", TY_BIND_NODE, FIELD(words), .form = "an integer or text",
