@@ -46,6 +46,14 @@ typedef struct records_field {
     ty_image_sums sums; /* of pictures whose mean is to be computed */
 } records_field;
 
+static inline bool records_has_parts(const records_field *f)
+{
+    bool any = false;
+    for (int k = 0; k < TY_N_TEXT_PARTS; k++)
+        any = any || f->also[k];
+    return any;
+}
+
 /* What a record has for a field. */
 typedef struct records_cell {
     bool is_there;

@@ -64,7 +64,7 @@ static int row_find_cell(records_look *look, int i, const rows_group *g, int64_t
     c->dtype = f->decoded;
     c->n = f->n_columns > 1 ? f->n_columns : n;
     memset(c->n_part, 0, sizeof c->n_part);
-    if (ty_field_has_parts(&f->declared))
+    if (records_has_parts(f))
         c->n = row_count_parts(f, g, row, c->n_part);
     c->scratch_bytes = 0;
     c->u.row.value = g->value;
@@ -194,7 +194,7 @@ int parquet_row_cells(records_look *look, const records_cell *c, bool wants_text
         is_whole &= form == PARQUET_AS_I32 || form == PARQUET_AS_I64;
     }
     is_whole &= row_first_null(f, c) < 0;
-    is_text |= (wants_text && !is_whole) || ty_field_has_parts(&f->declared);
+    is_text |= (wants_text && !is_whole) || records_has_parts(f);
     records_cell as = *c;
     as.dtype = is_whole ? TY_I64 : TY_F64;
     if (records_bytes(look, (size_t)c->n * (sizeof(ty_text) + ROW_TEXT_BYTES) + 64, err) < 0)

@@ -87,7 +87,7 @@ static int mapped_join(records_look *look, int i, ty_cells *out, ty_error *err)
 
 static int mapped_cells(records_look *look, int i, ty_cells *out, ty_error *err)
 {
-    bool joins = ty_field_has_parts(&look->impl->field[i].declared) && !look->impl->kind->has_parts;
+    bool joins = records_has_parts(&look->impl->field[i]) && !look->impl->kind->has_parts;
     return joins ? mapped_join(look, i, out, err) : mapped_part(look, i, &look->cell[i], out, err);
 }
 
