@@ -51,6 +51,7 @@ awk '/^{/ {start = FNR} /^}/ && start {if (FNR - start > 80) print FILENAME ":" 
 awk '/^{/ {start = FNR} /^}/ && start {print FNR - start; start = 0}' $(echo "$house" | grep '\.c$') | sort -n |
     awk '{n[NR] = $1} END {m = n[int((NR + 1) / 2)]; if (m >= 20) print "median " m " lines"}' |
     rule "half of the functions under 20 lines"
+find tests -name '*.sh' ! -perm -u+x | rule "tests that may be run: the others are passed over"
 find base container compiler dist estimator_spec entrypoint \( -name '*util*' -o -name '*misc*' -o -name '*common*' -o \
     -name '*helper*' \) -print 2>/dev/null | rule "one noun or one verb a file"
 for header in $(echo "$house" | grep '\.h$'); do
