@@ -63,7 +63,7 @@ static int mapped_join(records_look *look, int i, ty_cells *out, ty_error *err)
     for (int k = 0; k <= TY_N_TEXT_PARTS; n += cells[k++].n)
         if (mapped_hold(look, i, k, &cells[k], err) < 0)
             return -1;
-    size_t bytes = (size_t)n * (sizeof(ty_text) + DIGITS);
+    size_t bytes = (size_t)n * (sizeof(ty_text) + DIGITS) + 1; /* all may be absent */
     if (bytes > look->joined_bytes) {
         void *grown = realloc(look->joined, bytes);
         if (!grown)

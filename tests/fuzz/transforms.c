@@ -2,7 +2,11 @@
  * Lines, whose texts have escapes, or from plain lines.
  *
  * The first byte chooses: 0 mod 4 is a preprocessing.json and nothing else; else the second byte chooses transforms and
- * the rest is the data, which lie in memory only. What was learnt must be the same when it was written and read back.
+ * the rest is the data, which lie in memory only. What was learnt must be the same when it was written and read back,
+ * and every sample that was not refused when the data were opened can be read.
+ *
+ * Of tokens there are all parts, of one text and of two, by two tokenizers: one with special tokens, and one without,
+ * which cuts and fills at the beginning and whose id 0 is a word.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memfd_create */
@@ -54,7 +58,57 @@ static void read_back(const uint8_t *data, size_t size)
     close(fd);
 }
 
+/* ---- tokenizers ---- */
+
+#define TOKENIZER_MODEL                                                                                               \
+    "\"pre_tokenizer\": {\"type\": \"WhitespaceSplit\"}, \"model\": {\"type\": \"WordPiece\", \"unk_token\": \"?\", " \
+    "\"continuing_subword_prefix\": \"\", \"max_input_chars_per_word\": 20, \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": " \
+    "2, "                                                                                                             \
+    "\"0\": 3, \"1\": 4, \"\xc3\xa9\": 5, \"?\": 6, \"[MASK]\": 7, \"[CLS]\": 8, \"[SEP]\": 9, \"[PAD]\": 10}}}"
+
+#define TOKENIZER_SPECIAL(id, text) \
+    "{\"id\": " id ", \"content\": \"" text "\", \"special\": true, \"normalized\": false}"
+
+static const char *const tokenizer_text[] = {
+    "{\"added_tokens\": [" TOKENIZER_SPECIAL("6", "?") "," TOKENIZER_SPECIAL("7", "[MASK]") "," TOKENIZER_SPECIAL(
+        "8", "[CLS]") "," TOKENIZER_SPECIAL("9",
+                                            "[SEP]") "," TOKENIZER_SPECIAL("10",
+                                                                           "[PAD]") "], \"post_processor\": {\"type\": "
+                                                                                    "\"BertProcessing\", \"cls\": "
+                                                                                    "[\"[CLS]\", 8], \"sep\": "
+                                                                                    "[\"[SEP]\", 9]}, " TOKENIZER_MODEL,
+    "{\"truncation\": {\"direction\": \"Left\", \"max_length\": 6}, \"padding\": {\"direction\": \"Left\", \"pad_id\": "
+    "0, \"pad_type_id\": 1, \"pad_token\": \"a\"}, " TOKENIZER_MODEL};
+
+/* Files stay: they are read whenever a map is made. */
+static const char *tokenizer_path(bool is_bare)
+{
+    static char path[2][64];
+    if (path[is_bare][0] == 0)
+        put_file((const uint8_t *)tokenizer_text[is_bare], strlen(tokenizer_text[is_bare]), path[is_bare]);
+    return path[is_bare];
+}
+
 /* ---- learnt ---- */
+
+/* A pair has three special tokens, one text two, which are all that some rows have room for. */
+static ty_map_spec tokens_of(ty_token_part part, bool has_second, bool is_bare)
+{
+    bool has_tags = part == TY_TOKENS_TAGS;
+    ty_map_spec spec = {.way = has_tags ? TY_MAP_TAGS : TY_MAP_TOKENIZER,
+                        .token_part = part,
+                        .parts = has_second || has_tags ? 1u << TY_PART_SECOND : 0,
+                        .tokenizer = tokenizer_path(is_bare),
+                        .max_length = has_second ? 6
+                                      : part % 2 ? 2
+                                                 : 5,
+                        .start = -1};
+    if (has_second) {
+        spec.missing = TY_MISSING_TEXT;
+        spec.missing_text = has_tags ? "0" : "";
+    }
+    return spec;
+}
 
 static ty_map_spec spec_of(unsigned how, const char *field)
 {
@@ -69,7 +123,11 @@ static ty_map_spec spec_of(unsigned how, const char *field)
         {.log1p = true, .normalize = TY_NORMALIZE_MINMAX, .missing = TY_MISSING_NUMBER, .max_length = 3},
         {.way = TY_MAP_VOCABULARY, .max_size = 3, .min_count = 2, .n_oov = 3, .missing = TY_MISSING_MOST_FREQUENT},
     };
-    ty_map_spec spec = all[how % (sizeof all / sizeof all[0])];
+    enum { N_WAYS = sizeof all / sizeof all[0], N_PARTS = TY_TOKENS_TAGS + 1 };
+    unsigned way = how % (N_WAYS + 2 * N_PARTS);
+    ty_map_spec spec = all[way % N_WAYS];
+    if (way >= N_WAYS)
+        spec = tokens_of((way - N_WAYS) % N_PARTS, (way - N_WAYS) / N_PARTS == 1, how % 5 == 0);
     spec.field = field;
     spec.scale = 1;
     return spec;
@@ -125,6 +183,12 @@ static void learn(unsigned format, unsigned how, const uint8_t *data, size_t siz
         f[i] = ty_field_make(names[i]);
         f[i].member = format == 2 ? "text" : NULL;
         f[i].columns = format == 3 ? columns[i] : NULL;
+        if (spec.parts && format == 2) { /* whose samples have one text */
+            spec = tokens_of(TY_TOKENS_IDS, false, false);
+            spec.field = names[i], spec.scale = 1;
+        }
+        if (spec.parts)
+            f[i].part[TY_PART_SECOND] = format == 3 ? columns[(i + 1) % N_FIELDS] : names[(i + 1) % N_FIELDS];
         if (ty_map_new(&spec, &a, &f[i].map, &err) < 0)
             abort();
     }
