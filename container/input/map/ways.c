@@ -177,9 +177,13 @@ static int tags_prepare(ty_map *m, ty_error *err)
 
 static int tags_settle(ty_map *m, ty_error *err)
 {
+    int64_t v;
     if (!m->d.word)
         tags_count(m);
-    return m->n_tags > 0 ? 0 : classes_settle(m, err);
+    if (!m->d.word && m->words.n == 1 && classes_number(m->words.word[0].p, &v) && v == MAP_NOT_COUNTED)
+        return ty_error_set(err, TY_E_DATA, "field \"%s\": no word has a tag that counts: all are %d", m->d.field,
+                            MAP_NOT_COUNTED);
+    return classes_settle(m, err); /* tags that are numbers, too: samples may come in any order */
 }
 
 static int tags_read(ty_map *m, const ty_doc *settled, ty_error *err)
