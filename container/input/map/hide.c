@@ -80,12 +80,13 @@ static bool hide_next(hide_row *r)
     return true;
 }
 
-/* Words, which may be hidden: no padding and nothing that is special. */
+/* Words, which may be hidden: no padding and nothing that is special. The id that fills rows up where the tokenizer
+ * names none, 0, may be a word's: it is never hidden, in rows of labels neither, whose own padding is another. */
 static bool hide_may(const hide_row *r, int64_t i)
 {
     const int64_t id = r->ids[i];
-    return id != (int64_t)r->m->d.pad && id != ty_tokenizer_pad(r->m->tokenizer) &&
-           !ty_tokenizer_is_special(r->m->tokenizer, id);
+    const int32_t pad = ty_tokenizer_pad(r->m->tokenizer);
+    return id != (int64_t)r->m->d.pad && id != (pad > 0 ? pad : 0) && !ty_tokenizer_is_special(r->m->tokenizer, id);
 }
 
 static bool hide_does(const hide_row *r, int64_t i)
