@@ -13,6 +13,8 @@
 
 enum { MAP_BLOCK = 256 }; /* values on the stack */
 
+#define MAP_MOST_PAD ((int64_t)1 << 53) /* doubles hold all whole numbers up to there */
+
 static const map_kind *const map_kinds[TY_N_MAP_WAYS] = {
     [TY_MAP_NUMBER] = &map_number,         [TY_MAP_BUCKETS] = &map_buckets, [TY_MAP_HASH] = &map_hash,
     [TY_MAP_VOCABULARY] = &map_vocabulary, [TY_MAP_CLASSES] = &map_classes, [TY_MAP_CROSS] = &map_crossed,
@@ -299,13 +301,33 @@ void ty_map_look(const ty_map *m, ty_map_settled *out)
     }
 }
 
+/* Whether the numbers that fill up rows of ids are such as the type has; rows of tags hold -100 besides. */
+static int map_check_pad(const ty_map *m, ty_dtype dtype, ty_error *err)
+{
+    int64_t min = -MAP_MOST_PAD, max = MAP_MOST_PAD;
+    if (!ty_dtype_is_float(dtype))
+        ty_integer_range(dtype, &min, &max);
+    const double pad[] = {m->d.pad, m->d.way == TY_MAP_TAGS ? MAP_NOT_COUNTED : m->d.pad};
+    for (int i = 0; map_row_length(m) > 0 && i < 2; i++)
+        if (pad[i] != floor(pad[i]) || pad[i] < (double)min || pad[i] > (double)max ||
+            fabs(pad[i]) > (double)MAP_MOST_PAD)
+            return ty_error_set(err, TY_E_CONFIG,
+                                "field \"%s\": its rows are filled up with %g, which %s does not hold", m->d.field,
+                                pad[i], ty_dtype_text(dtype));
+    return 0;
+}
+
 static int map_check_width(const ty_map *m, ty_dtype dtype, ty_error *err)
 {
     int64_t n = m->kind->n_ids ? m->kind->n_ids(m) : 0, min, max;
     if (m->d.one_hot > 0 && n > m->d.one_hot)
         return ty_error_set(err, TY_E_CONFIG, "field \"%s\": it has %lld ids, which one_hot: %lld does not hold",
                             m->d.field, (long long)n, (long long)m->d.one_hot);
-    if (m->d.one_hot != 0 || n == 0 || ty_dtype_is_float(dtype))
+    if (m->d.one_hot != 0 || n == 0)
+        return 0;
+    if (map_check_pad(m, dtype, err) < 0)
+        return -1;
+    if (ty_dtype_is_float(dtype))
         return 0;
     ty_integer_range(dtype, &min, &max);
     if (n - 1 > max)
