@@ -64,6 +64,22 @@ static double pieces_pad(const ty_map *m)
     }
 }
 
+/* Refuses what no sample would fit into: rows without room for special tokens, pairs of which the tokenizer does not
+ * know how they are put together. */
+static int pieces_frame(const ty_map *m, ty_error *err)
+{
+    enum { MOST = 256 }; /* special tokens of a tokenizer */
+    int32_t ids[MOST];
+    const ty_text none = {"", 0};
+    ty_token_texts texts = {.word = &none};
+    if (map_has_second(m) && m->d.token_part != TY_TOKENS_TAGS)
+        texts.second = &none;
+    int64_t length = m->d.max_length < MOST ? m->d.max_length : MOST;
+    if (ty_tokenizer_encode_texts(m->tokenizer, &texts, length, ids, NULL, NULL, err) < 0)
+        return ty_error_wrap(err, "field \"%s\"", m->d.field);
+    return 0;
+}
+
 int map_pieces_prepare(ty_map *m, ty_error *err)
 {
     ty_tokenizer *t;
@@ -80,14 +96,21 @@ int map_pieces_prepare(ty_map *m, ty_error *err)
     m->d.pad = pieces_pad(m);
     if (m->d.start < 0)
         m->d.start = ty_tokenizer_pad(t) > 0 ? ty_tokenizer_pad(t) : 0;
+    if (m->d.start > INT32_MAX)
+        return ty_error_set(err, TY_E_RANGE, "field \"%s\": start: %lld is no id", m->d.field, (long long)m->d.start);
+    if (pieces_frame(m, err) < 0)
+        return -1;
     return ty_map_hides(m) ? map_hide_prepare(m, err) : 0;
 }
 
 static int64_t pieces_n_ids(const ty_map *m)
 {
+    int64_t n = ty_tokenizer_size(m->tokenizer);
+    if (m->d.token_part == TY_TOKENS_PREVIOUS && m->d.start >= n)
+        return m->d.start + 1;
     return m->d.token_part == TY_TOKENS_MASK    ? 2
            : m->d.token_part == TY_TOKENS_TYPES ? ty_tokenizer_n_types(m->tokenizer, map_has_second(m))
-                                                : ty_tokenizer_size(m->tokenizer);
+                                                : n;
 }
 
 /* ---- a sample ---- */
@@ -125,7 +148,7 @@ static int pieces_open(const ty_map *m, const ty_cells *cells, int64_t max, piec
     return 0;
 }
 
-/* Both texts of a pair are there; tags are as many as words. */
+/* Both texts of a pair are there, or something stands for them; tags are as many as words. */
 int map_pieces_fit(const ty_map *m, const ty_cells *cells, ty_error *err)
 {
     int64_t n_first = ty_cells_own(cells), n_second = cells->n_part[TY_PART_SECOND];
@@ -134,9 +157,11 @@ int map_pieces_fit(const ty_map *m, const ty_cells *cells, ty_error *err)
     if (m->d.token_part == TY_TOKENS_TAGS && n_first != n_second)
         return ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": %lld tags for %lld words", m->d.field,
                             (long long)n_first, (long long)n_second);
+    if (!map_is_missing_text(m->fill_text))
+        return 0;
     bool is_missing = n_first == 0 || n_second == 0;
     for (int64_t i = n_first; !is_missing && cells->kind == TY_CELLS_TEXTS && i < n_first + n_second; i++)
-        is_missing = map_is_missing_text(cells->u.text[i]) && map_is_missing_text(m->fill_text);
+        is_missing = map_is_missing_text(cells->u.text[i]);
     return is_missing ? map_refuse_missing(m, err) : 0;
 }
 
@@ -151,6 +176,10 @@ static ty_token_texts pieces_texts(const ty_map *m, const ty_cells *cells, const
         texts.second = r->text + n_first;
         texts.n_second = n_second;
     }
+    if (map_has_second(m) && texts.n_words == 0)
+        texts.word = &m->fill_text, texts.n_words = 1;
+    if (map_has_second(m) && texts.n_second == 0)
+        texts.second = &m->fill_text, texts.n_second = 1;
     return texts;
 }
 
@@ -169,7 +198,7 @@ static int pieces_put_tags(const ty_map *m, const pieces_room *r, int64_t n, int
 /* Of n ids what is wanted; returns how many that are, at most max. */
 static int64_t pieces_put(const ty_map *m, const pieces_room *r, int64_t n, int64_t max, int64_t *out, ty_error *err)
 {
-    int64_t n_later = n < max ? n + 1 : max;
+    int64_t n_later = n < max && !m->d.left ? n + 1 : n; /* rows that end together begin together */
     switch (m->d.token_part) {
     case TY_TOKENS_TAGS:
         return pieces_put_tags(m, r, n, out, err) < 0 ? -1 : n;
