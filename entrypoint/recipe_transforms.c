@@ -170,6 +170,18 @@ static int read_classes(recipe_reader *rd, const ty_doc *d, ty_map_spec *spec)
     return read_words(rd, d, "classes", &spec->word, &spec->n_words);
 }
 
+/* Either would make something else of the two texts than its name says. */
+static int check_second(recipe_reader *rd, const recipe_field *f, bool has_tags)
+{
+    const ty_doc *wrong = has_tags ? f->pair : f->words;
+    if (!wrong)
+        return 0;
+    ty_doc_error(wrong, rd->err, TY_E_CONFIG, NULL, "%s",
+                 has_tags ? "pair is of two texts; tags are of words: NAME"
+                          : "words have tags: they go with tokens: tags");
+    return has_tags ? -1 : ty_error_help(rd->err, "a second text behind the first is pair: NAME");
+}
+
 /* Which of the ways to an id is declared; there is one at most. */
 static int read_way(recipe_reader *rd, const ty_doc *node, const recipe_field *f, ty_map_spec *spec)
 {
@@ -189,6 +201,8 @@ static int read_way(recipe_reader *rd, const ty_doc *node, const recipe_field *f
         spec->tokenizer = ty_recipe_path(rd, f->tokenizer);
         spec->token_part = (ty_token_part)f->tokens;
         spec->hidden = f->hidden;
+        if (check_second(rd, f, has_tags) < 0)
+            return -1;
         if (f->hidden <= 0)
             return ty_doc_error(ty_doc_find(node, "hidden"), rd->err, TY_E_RANGE, NULL,
                                 "hidden: expected a share above 0, found %g", f->hidden);
