@@ -331,6 +331,50 @@ static void words_are_hidden_as_bert_has_it(void **state)
     ty_arena_fini(&f.arena);
 }
 
+/* A tokenizer whose first id is a word's and which names no padding: that id is never hidden. */
+static void rows_and_labels_hide_the_same_words(void **state)
+{
+    (void)state;
+    static hidden_rows r;
+    static const char path[] = "first.json";
+    fields f = {.n = 0};
+    ty_dataset *ds;
+    ty_error err = {0};
+    int64_t all[N_TEXTS];
+    int under[3] = {0};
+    char lines[N_TEXTS * 10 + 8] = "text\n";
+    for (int i = 0; i < N_TEXTS; i++) {
+        strcat(lines, i % 3 ? "x a b a\n" : "a b a x\n");
+        all[i] = i;
+    }
+    files_puts("a.csv", lines);
+    files_puts(path,
+               "{\"added_tokens\": [{\"id\": 4, \"content\": \"[MASK]\", \"special\": true, \"single_word\": false, "
+               "\"lstrip\": false, \"rstrip\": false, \"normalized\": false}], \"pre_tokenizer\": {\"type\": "
+               "\"WhitespaceSplit\"}, \"model\": {\"type\": \"WordLevel\", \"unk_token\": \"?\", \"vocab\": "
+               "{\"a\": 0, \"b\": 1, \"x\": 2, \"?\": 3, \"[MASK]\": 4}}}");
+    ty_map_spec spec = {.tokenizer = files_path(path)};
+    ty_arena_init(&f.arena);
+    assert_ok(add(&f, "ids", "text", NULL, spec, &err), &err);
+    spec.token_part = TY_TOKENS_MASKED, spec.hidden = 0.5;
+    assert_ok(add(&f, "masked", "text", NULL, spec, &err), &err);
+    spec.token_part = TY_TOKENS_HIDDEN;
+    assert_ok(add(&f, "hidden", "text", NULL, spec, &err), &err);
+    assert_ok(files_open("a.csv", f.field, f.n, (ty_data_source){0}, &ds, &err), &err);
+    read_hidden(ds, (ty_pick){.sample = all, .n = N_TEXTS, .seed = 3, .augment = true}, &r);
+    for (int i = 0; i < N_TEXTS; i++)
+        for (int k = 0; k < LENGTH; k++) {
+            assert_true(r.hidden[i][k] == -100 || (r.hidden[i][k] == r.ids[i][k] && r.ids[i][k] != 0));
+            if (r.hidden[i][k] == -100)
+                assert_int_equal(r.masked[i][k], r.ids[i][k]);
+            else
+                under[r.masked[i][k] == 4 ? 0 : 1]++;
+        }
+    assert_true(under[0] > under[1] && under[1] > 0);
+    ty_dataset_close(ds);
+    ty_arena_fini(&f.arena);
+}
+
 /* ---- what a decoder has read ---- */
 
 static void a_decoder_reads_what_was_before(void **state)
@@ -345,12 +389,26 @@ static void a_decoder_reads_what_was_before(void **state)
     assert_ok(add(&f, "before", "text", NULL, (ty_map_spec){.token_part = TY_TOKENS_PREVIOUS, .start = -1}, &err),
               &err);
     assert_ok(add(&f, "begun", "text", NULL, (ty_map_spec){.token_part = TY_TOKENS_PREVIOUS, .start = 7}, &err), &err);
+    assert_ok(add(&f, "high", "text", NULL, (ty_map_spec){.token_part = TY_TOKENS_PREVIOUS, .start = 99}, &err), &err);
     assert_ok(files_open("d.csv", f.field, f.n, (ty_data_source){0}, &ds, &err), &err);
     assert_row(ds, 0, 0, "2 5 6 3 -100 -100 -100 -100");
     assert_row(ds, 1, 0, "0 2 5 6 3 0 0 0");
     assert_row(ds, 2, 0, "7 2 5 6 3 0 0 0");
+    assert_int_equal(ds->field[1].max, 14);
+    assert_int_equal(ds->field[3].max, 99); /* the model must have it, too */
     assert_row(ds, 0, 1, "2 5 6 7 8 9 10 3");
     assert_row(ds, 1, 1, "0 2 5 6 7 8 9 10");
+    ty_dataset_close(ds);
+    /* The place of each id is that of the label behind it, on whichever side rows are filled up. */
+    f.n = 0;
+    assert_ok(add(&f, "labels", "text", NULL, (ty_map_spec){.pad = -100, .left = true}, &err), &err);
+    ty_map_spec before = {.token_part = TY_TOKENS_PREVIOUS, .start = 7, .left = true};
+    assert_ok(add(&f, "before", "text", NULL, before, &err), &err);
+    assert_ok(files_open("d.csv", f.field, f.n, (ty_data_source){0}, &ds, &err), &err);
+    assert_row(ds, 0, 0, "-100 -100 -100 -100 2 5 6 3");
+    assert_row(ds, 1, 0, "0 0 0 0 7 2 5 6");
+    assert_row(ds, 0, 1, "2 5 6 7 8 9 10 3");
+    assert_row(ds, 1, 1, "7 2 5 6 7 8 9 10");
     ty_dataset_close(ds);
     ty_arena_fini(&f.arena);
 }
@@ -477,6 +535,46 @@ static void an_answer_is_a_place_in_the_row(void **state)
     assert_says(&err, "the line is no JSON object");
 }
 
+/* Samples of other hosts come in another order, and what was learnt is the same. */
+static void tags_are_the_same_in_any_order(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "{\"words\": [\"a\", \"b\"], \"tags\": [10, 2]}\n{\"words\": [\"c\", \"d\"], \"tags\": [-100, 0]}\n",
+        "{\"words\": [\"c\", \"d\"], \"tags\": [-100, 0]}\n{\"words\": [\"a\", \"b\"], \"tags\": [10, 2]}\n"};
+    uint64_t found[2];
+    for (int i = 0; i < 2; i++) {
+        fields f;
+        ty_error err;
+        ty_dataset *ds = open_tags(&f, lines[i], (ty_map_spec){0}, &err);
+        assert_ok(ds ? 0 : -1, &err);
+        assert_int_equal(ds->field[1].max, 10);
+        found[i] = ty_map_fingerprint(f.field[1].map);
+        ty_dataset_close(ds);
+        ty_arena_fini(&f.arena);
+    }
+    assert_true(found[0] == found[1]);
+}
+
+/* ---- what is missing ---- */
+
+static void what_is_missing_is_filled_in(void **state)
+{
+    (void)state;
+    fields f = {.n = 0};
+    ty_dataset *ds;
+    ty_error err = {0};
+    ty_arena_init(&f.arena);
+    assert_ok(add(&f, "ids", "one", "two", (ty_map_spec){.missing = TY_MISSING_TEXT, .missing_text = "j"}, &err), &err);
+    files_puts("f.jsonl", "{\"one\": \"a\", \"two\": \"b\"}\n{\"one\": \"a\"}\n{\"one\": null, \"two\": \"b\"}\n");
+    assert_ok(files_open("f.jsonl", f.field, f.n, (ty_data_source){0}, &ds, &err), &err);
+    assert_row(ds, 0, 0, "2 5 3 6 3 0 0 0");
+    assert_row(ds, 0, 1, "2 5 3 14 3 0 0 0");
+    assert_row(ds, 0, 2, "2 14 3 6 3 0 0 0");
+    ty_dataset_close(ds);
+    ty_arena_fini(&f.arena);
+}
+
 /* ---- refusals ---- */
 
 static void assert_no_tags(const char *lines, ty_map_spec spec, const char *says)
@@ -501,6 +599,40 @@ static void assert_no_field(const char *second, ty_map_spec spec, const char *sa
     ty_arena_fini(&f.arena);
 }
 
+/* Of labels, whose padding is -100. */
+static void assert_no_type(ty_token_part part, ty_dtype dtype, const char *says)
+{
+    fields f = {.n = 0};
+    ty_dataset *ds;
+    ty_error err = {0};
+    ty_arena_init(&f.arena);
+    bool has_tags = part == TY_TOKENS_TAGS;
+    assert_ok(add(&f, "x", "tags", has_tags ? "words" : NULL, (ty_map_spec){.token_part = part}, &err), &err);
+    f.field[0].dtype_given = true;
+    f.field[0].dtype = dtype;
+    files_puts("y.jsonl", "{\"words\": [\"a\"], \"tags\": [\"b\"]}\n");
+    assert_int_equal(files_open("y.jsonl", f.field, f.n, (ty_data_source){0}, &ds, &err), -1);
+    assert_says(&err, says);
+    ty_arena_fini(&f.arena);
+}
+
+static void what_no_row_can_hold_is_refused(void **state)
+{
+    (void)state;
+    static const char whole[] = "filled up with -100, which u8 does not hold";
+    assert_no_field("two", (ty_map_spec){.max_length = 2}, "a row of 2 tokens has no room for the 3 special ones");
+    assert_no_field(NULL, (ty_map_spec){.max_length = 1}, "a row of 1 tokens has no room for the 2 special ones");
+    assert_no_field("two", (ty_map_spec){.max_length = 1, .token_part = TY_TOKENS_TAGS}, "room for the 2 special ones");
+    files_puts("single.json", "{\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [{\"Sequence\": "
+                              "{\"id\": \"A\", \"type_id\": 0}}], \"pair\": [], \"special_tokens\": {}}, \"model\": "
+                              "{\"type\": \"WordLevel\", \"unk_token\": \"?\", \"vocab\": {\"?\": 0}}}");
+    assert_no_field("two", (ty_map_spec){.tokenizer = files_path("single.json")},
+                    "says nothing, or too much, of pairs");
+    assert_no_type(TY_TOKENS_NEXT, TY_U8, whole);
+    assert_no_type(TY_TOKENS_HIDDEN, TY_U8, whole);
+    assert_no_type(TY_TOKENS_TAGS, TY_U8, whole);
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     (void)state;
@@ -510,9 +642,12 @@ static void what_cannot_be_is_refused(void **state)
                    (ty_map_spec){0}, "1 tags for 2 words");
     assert_no_tags("{\"words\": [\"a\"], \"tags\": [\"B\"]}\n", given, "\"B\" is none of its 1 classes");
     assert_no_tags("{\"words\": [\"a\", null], \"tags\": [0, 1]}\n", (ty_map_spec){0}, "a value is missing");
+    assert_no_tags("{\"words\": [\"a\", \"b\"], \"tags\": [-100, -100]}\n", (ty_map_spec){0},
+                   "no word has a tag that counts: all are -100");
     assert_no_tags("{\"words\": [\"a\"], \"tags\": [0.5]}\n{\"words\": [\"a\"]}\n", (ty_map_spec){0},
                    "0 tags for 1 words");
     assert_no_field(NULL, (ty_map_spec){.token_part = TY_TOKENS_TAGS}, "tags of which words?");
+    assert_no_field(NULL, (ty_map_spec){.token_part = TY_TOKENS_PREVIOUS, .start = INT64_MAX}, "is no id");
     masked.hidden = 1.5;
     assert_no_field(NULL, masked, "expected a share between 0 and 1, found 1.5");
     masked.hidden = 0, masked.max_length = 1 << 20;
@@ -545,6 +680,10 @@ int main(void)
         cmocka_unit_test(a_tag_is_at_its_words_first_piece),
         cmocka_unit_test(an_answer_is_a_place_in_the_row),
         cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(rows_and_labels_hide_the_same_words),
+        cmocka_unit_test(tags_are_the_same_in_any_order),
+        cmocka_unit_test(what_is_missing_is_filled_in),
+        cmocka_unit_test(what_no_row_can_hold_is_refused),
     };
     return cmocka_run_group_tests(tests, files_setup, files_teardown);
 }
