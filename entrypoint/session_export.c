@@ -8,6 +8,7 @@
 #include "entrypoint/session.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +136,18 @@ static int make_adapter(ty_session *s, ty_adapter_files *out, ty_error *err)
                            s->recipe.model, &s->arena, out, err);
 }
 
+/* Whether names say no more than the numbers of their classes do. */
+static bool are_numbers(const char *const *names, int64_t n)
+{
+    char digits[24];
+    bool same = true;
+    for (int64_t i = 0; same && i < n; i++) {
+        snprintf(digits, sizeof digits, "%lld", (long long)i);
+        same = strcmp(names[i], digits) == 0;
+    }
+    return same;
+}
+
 /* The words that the labels are numbers of, if they are. */
 static void name_classes(ty_session *s, const char *label)
 {
@@ -147,7 +160,8 @@ static void name_classes(ty_session *s, const char *label)
         const char **names = TY_NEW_ARRAY(&s->arena, const char *, n);
         for (int64_t k = 0; k < n; k++)
             names[k] = ty_map_word(map, k);
-        ty_model_name_classes(s->model, names, n);
+        if (!are_numbers(names, n))
+            ty_model_name_classes(s->model, names, n);
     }
 }
 

@@ -663,6 +663,10 @@ static void what_cannot_be_is_refused(void **state)
     assert_int_equal(files_open("p.jsonl", f.field, f.n, (ty_data_source){0}, &ds, &err), -1);
     assert_says(&err, "field \"ids\": a value is missing");
     assert_non_null(strstr(err.place, "p.jsonl:2"));
+    files_puts("p.jsonl", "{\"one\": \"a\", \"two\": \"b\"}\n{\"three\": \"a\"}\n");
+    err = (ty_error){0};
+    assert_int_equal(files_open("p.jsonl", f.field, f.n, (ty_data_source){0}, &ds, &err), -1);
+    assert_says(&err, "field \"ids\": a value is missing");
     err = (ty_error){0};
     files_puts("p.txt", "a\n");
     assert_int_equal(files_open("p.txt", f.field, f.n, (ty_data_source){.format = "lines"}, &ds, &err), -1);

@@ -529,7 +529,8 @@ static int map_put_absent(const ty_map *m, map_row *row, ty_error *err)
 static int map_put_cells(const ty_map *m, const ty_cells *cells, map_row *row, ty_error *err)
 {
     row->n = row->n_all = 0;
-    if (cells->n == 0 && (map_has_list(m) || !m->kind->row_ids))
+    bool is_pair = m->d.way == TY_MAP_TOKENIZER && m->d.parts; /* of which no text may be left out */
+    if (cells->n == 0 && !is_pair && (map_has_list(m) || !m->kind->row_ids))
         return map_put_absent(m, row, err);
     if (m->kind->row_ids) {
         row->n = row->n_all = m->kind->row_ids(m, cells, row->u.id, row->room, err);

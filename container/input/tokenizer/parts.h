@@ -191,6 +191,8 @@ struct ty_tokenizer {
     const tok_normalizer *normalizer;
     const tok_splitter *splitter;
     tok_added added;
+    int32_t *special; /* [n_special]: ids of added tokens that are, rising */
+    size_t n_special;
     tok_template single, pair;
     bool truncates, cuts_left, fills_left;
     int64_t max_length; /* of the file's own truncation */

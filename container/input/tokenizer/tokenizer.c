@@ -179,12 +179,17 @@ int32_t ty_tokenizer_id(const ty_tokenizer *t, const char *token)
     return tok_vocabulary_find(&t->model.vocabulary, token, strlen(token));
 }
 
+static int tokenizer_compare_ids(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
 bool ty_tokenizer_is_special(const ty_tokenizer *t, int64_t id)
 {
-    for (size_t i = 0; i < t->added.n; i++)
-        if (t->added.token[i].id == id)
-            return t->added.token[i].special;
-    return false;
+    const int32_t key = (int32_t)id;
+    return key == id && t->n_special > 0 &&
+           bsearch(&key, t->special, t->n_special, sizeof key, tokenizer_compare_ids) != NULL;
 }
 
 int32_t ty_tokenizer_pad(const ty_tokenizer *t)
@@ -286,6 +291,15 @@ static void tokenizer_find_max(ty_tokenizer *t)
         t->max_id = t->pair.item[i].id > t->max_id ? t->pair.item[i].id : t->max_id;
 }
 
+static void tokenizer_list_special(ty_tokenizer *t)
+{
+    t->special = TY_NEW_ARRAY(&t->arena, int32_t, t->added.n + 1);
+    for (size_t i = 0; i < t->added.n; i++)
+        if (t->added.token[i].special)
+            t->special[t->n_special++] = t->added.token[i].id;
+    qsort(t->special, t->n_special, sizeof *t->special, tokenizer_compare_ids);
+}
+
 static int tokenizer_read(ty_tokenizer *t, const ty_doc *root, ty_error *err)
 {
     if (ty_doc_expect(root, TY_DOC_MAP, err) < 0)
@@ -310,6 +324,7 @@ static int tokenizer_read(ty_tokenizer *t, const ty_doc *root, ty_error *err)
         tokenizer_read_padding(t, ty_doc_find(root, "padding"), err) < 0)
         return -1;
     tokenizer_find_max(t);
+    tokenizer_list_special(t);
     return 0;
 }
 
