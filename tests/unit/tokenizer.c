@@ -174,12 +174,34 @@ static void characters_are_replaced_by_the_precompiled_table(void **state)
     ty_tokenizer_free(t);
 }
 
+/* A text that comes again has the ids it had, and so has one that differs in its last byte. */
+static void texts_that_come_again(void **state)
+{
+    (void)state;
+    ty_tokenizer *t = make("{" WORDS ", " BLANKS "}");
+    static const char *const texts[] = {
+        "a b c a b c a b c a b c a b c a b c a b c", "a b c a b c a b c a b c a b c a b c a b a",
+        "c c c c c c c c c c c c c c c c c c c c c", "a",
+        "b a a a a a a a a a a a a a a a a a a a a", "c b b b b b b b b b b b b b b b b b b b b"};
+    static const char *const ids[] = {
+        "1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3", "1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 1",
+        "3 3 3 3 3 3 3 3 3 3 3 3 3 3 3 3 3 3 3 3 3", "1",
+        "2 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", "3 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2"};
+    for (int i = 0; i < 200; i++) {
+        int k = (i * i + i / 7) % 6;
+        assert_ids(t, texts[k], strlen(texts[k]), ids[k]);
+        assert_ids(t, texts[k], strlen(texts[k]), ids[k]);
+    }
+    ty_tokenizer_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_known_is_refused_by_name),
         cmocka_unit_test(bytes_that_are_no_text_become_one_character),
         cmocka_unit_test(rows_are_cut_and_filled_where_the_file_says),
+        cmocka_unit_test(texts_that_come_again),
         cmocka_unit_test(characters_are_replaced_by_the_precompiled_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

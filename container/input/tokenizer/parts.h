@@ -59,6 +59,14 @@ typedef struct tok_cached {
     int32_t id[TOK_CACHE_IDS];
 } tok_cached;
 
+enum { TOK_RECENT = 4, TOK_RECENT_LEAST = 32, TOK_RECENT_MOST = 1 << 16 };
+
+/* A text that was encoded, and its ids: several fields of a sample are made of the same one or two. */
+typedef struct tok_recent {
+    uint32_t hash;
+    tok_text text, ids;
+} tok_recent;
+
 typedef struct tok_work {
     tok_pieces pieces[2];
     tok_text room[4];  /* of whatever step runs */
@@ -66,6 +74,8 @@ typedef struct tok_work {
     tok_text ends;     /* int64_t: how many ids there are behind each word */
     tok_text symbols;  /* of models */
     tok_cached *cache; /* [TOK_CACHE_ROWS] */
+    tok_recent recent[TOK_RECENT];
+    unsigned n_recent; /* that have been remembered; the oldest goes first */
     tok_pattern_work *pattern;
     struct tok_work *next; /* in the tokenizer's list of free ones */
 } tok_work;

@@ -34,6 +34,10 @@ static void tokenizer_work_free(tok_work *w)
     tokenizer_texts(w, all);
     for (int i = 0; i < N_TEXTS; i++)
         free(all[i]->p);
+    for (int i = 0; i < TOK_RECENT; i++) {
+        free(w->recent[i].text.p);
+        free(w->recent[i].ids.p);
+    }
     free(w->cache);
     tok_pattern_work_free(w->pattern);
     free(w);
@@ -149,12 +153,41 @@ static int tokenizer_word(const ty_tokenizer *t, tok_work *w, const char *p, siz
     return 0;
 }
 
-/* Its ids, without special tokens, behind those in w->ids. */
-int tok_encode(const ty_tokenizer *t, tok_work *w, const char *text, size_t n, ty_error *err)
+/* Short texts are for the cache of words, and long ones are seldom asked for twice. */
+static bool tokenizer_is_kept(size_t n)
+{
+    return n >= TOK_RECENT_LEAST && n <= TOK_RECENT_MOST;
+}
+
+static bool tokenizer_recall(tok_work *w, uint32_t hash, const char *text, size_t n)
+{
+    for (int i = 0; i < TOK_RECENT; i++) {
+        const tok_recent *r = &w->recent[i];
+        if (r->hash != hash || r->text.n != n || memcmp(r->text.p, text, n) != 0)
+            continue;
+        tok_text_add(&w->ids, r->ids.p, r->ids.n);
+        return true;
+    }
+    return false;
+}
+
+/* ids: bytes of w->ids from there on. */
+static void tokenizer_remember(tok_work *w, uint32_t hash, const char *text, size_t n, size_t ids)
+{
+    tok_recent *r = &w->recent[w->n_recent++ % TOK_RECENT];
+    r->hash = hash;
+    r->text.n = r->ids.n = 0;
+    tok_text_add(&r->text, text, n);
+    tok_text_add(&r->ids, w->ids.p + ids, w->ids.n - ids);
+    if (r->text.failed || r->ids.failed) {
+        r->text.n = 0; /* which is no text's length here */
+        r->text.failed = r->ids.failed = false;
+    }
+}
+
+static int tokenizer_run(const ty_tokenizer *t, tok_work *w, const char *text, size_t n, ty_error *err)
 {
     int which = 1;
-    if (n > TY_TOKENIZER_MAX_TEXT_BYTES)
-        return ty_error_set(err, TY_E_LIMIT, "a text has %zu bytes, more than %zu", n, TY_TOKENIZER_MAX_TEXT_BYTES);
     if (tokenizer_prepare(t, w, text, n, err) < 0 || tok_split(t->splitter, w, &which, err) < 0)
         return -1;
     const tok_pieces *pieces = &w->pieces[which];
@@ -166,7 +199,23 @@ int tok_encode(const ty_tokenizer *t, tok_work *w, const char *text, size_t n, t
         else if (tokenizer_word(t, w, pieces->text.p + piece.at, piece.n, err) < 0)
             return -1;
     }
-    return w->ids.failed ? ty_error_set(err, TY_E_LIMIT, "no memory for the tokens of a text") : 0;
+    return 0;
+}
+
+int tok_encode(const ty_tokenizer *t, tok_work *w, const char *text, size_t n, ty_error *err)
+{
+    size_t before = w->ids.n;
+    uint32_t hash = tokenizer_is_kept(n) ? tok_hash(text, n) : 0;
+    if (n > TY_TOKENIZER_MAX_TEXT_BYTES)
+        return ty_error_set(err, TY_E_LIMIT, "a text has %zu bytes, more than %zu", n, TY_TOKENIZER_MAX_TEXT_BYTES);
+    bool is_known = tokenizer_is_kept(n) && tokenizer_recall(w, hash, text, n);
+    if (!is_known && tokenizer_run(t, w, text, n, err) < 0)
+        return -1;
+    if (w->ids.failed)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for the tokens of a text");
+    if (!is_known && tokenizer_is_kept(n))
+        tokenizer_remember(w, hash, text, n, before);
+    return 0;
 }
 
 /* ---- what is known of it ---- */

@@ -13,7 +13,8 @@
  * A text is bytes: what is no UTF-8 becomes U+FFFD, as Python's decode("utf-8", "replace") does it.
  *
  * Read-only after loading: any number of threads may encode at once. Each that does borrows room to work in (two or
- * three megabytes, kept for the next), in which words that came before are remembered; ids do not depend on that.
+ * three megabytes, kept for the next), in which words that came before and the last few texts are remembered; ids do
+ * not depend on that.
  *
  *     ty_tokenizer *t;
  *     if (ty_tokenizer_load("tokenizer.json", &t, err) < 0) ...
