@@ -29,6 +29,24 @@ static void encode_pair(const ty_tokenizer *t, const char *text, size_t n)
             abort();
 }
 
+/* A piece of the second half is in the row that both halves make, or nowhere. */
+static void locate(const ty_tokenizer *t, const char *text, size_t n)
+{
+    enum { LENGTH = 24 };
+    ty_text first = {text, n / 2}, second = {text + n / 2, n - n / 2};
+    ty_token_texts texts = {.word = &first, .n_words = 1, .second = &second, .n_second = 1};
+    int32_t ids[LENGTH];
+    int64_t from, to;
+    ty_error err = {0};
+    for (size_t at = 0; at < second.n && at < 8; at++) {
+        if (ty_tokenizer_locate(t, &texts, at, at + 1 + (second.n - at) / 2, LENGTH, &from, &to, &err) < 0)
+            return;
+        int64_t count = ty_tokenizer_encode_texts(t, &texts, LENGTH, ids, NULL, NULL, &err);
+        if (from < -1 || to < from || to >= count || (from < 0) != (to < 0))
+            abort();
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     enum { MAX_IDS = 4096 };
@@ -58,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
     }
     encode_pair(t, text, n_text);
+    locate(t, text, n_text);
     ty_tokenizer_free(t);
     return 0;
 }

@@ -5,8 +5,8 @@
  * the rest is the data, which lie in memory only. What was learnt must be the same when it was written and read back,
  * and every sample that was not refused when the data were opened can be read.
  *
- * Of tokens there are all parts, of one text and of two, by two tokenizers: one with special tokens, and one without,
- * which cuts and fills at the beginning and whose id 0 is a word.
+ * Of tokens there are all parts, of one text and of two, and places of answers, by two tokenizers: one with special
+ * tokens, and one without, which cuts and fills at the beginning and whose id 0 is a word.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memfd_create */
@@ -110,6 +110,17 @@ static ty_map_spec tokens_of(ty_token_part part, bool has_second, bool is_bare)
     return spec;
 }
 
+/* Of a pair: where a third text is in its second one, and has_place: where it is said to be. */
+static ty_map_spec answer_of(ty_token_part part, bool has_place)
+{
+    return (ty_map_spec){.way = TY_MAP_ANSWER,
+                         .token_part = part,
+                         .parts = 1u << TY_PART_SECOND | 1u << TY_PART_ANSWER | (has_place ? 1u << TY_PART_PLACE : 0),
+                         .tokenizer = tokenizer_path(false),
+                         .max_length = has_place ? 12 : 6,
+                         .start = -1};
+}
+
 static ty_map_spec spec_of(unsigned how, const char *field)
 {
     static const char *const words[] = {"a", "b", "\xc3\xa9"};
@@ -123,11 +134,14 @@ static ty_map_spec spec_of(unsigned how, const char *field)
         {.log1p = true, .normalize = TY_NORMALIZE_MINMAX, .missing = TY_MISSING_NUMBER, .max_length = 3},
         {.way = TY_MAP_VOCABULARY, .max_size = 3, .min_count = 2, .n_oov = 3, .missing = TY_MISSING_MOST_FREQUENT},
     };
-    enum { N_WAYS = sizeof all / sizeof all[0], N_PARTS = TY_TOKENS_TAGS + 1 };
+    enum { N_WAYS = sizeof all / sizeof all[0], N_PARTS = TY_TOKENS_END + 1 };
     unsigned way = how % (N_WAYS + 2 * N_PARTS);
     ty_map_spec spec = all[way % N_WAYS];
-    if (way >= N_WAYS)
-        spec = tokens_of((way - N_WAYS) % N_PARTS, (way - N_WAYS) / N_PARTS == 1, how % 5 == 0);
+    if (way >= N_WAYS) {
+        ty_token_part part = (way - N_WAYS) % N_PARTS;
+        bool has_more = (way - N_WAYS) / N_PARTS == 1;
+        spec = part >= TY_TOKENS_BEGIN ? answer_of(part, has_more) : tokens_of(part, has_more, how % 5 == 0);
+    }
     spec.field = field;
     spec.scale = 1;
     return spec;
@@ -187,8 +201,9 @@ static void learn(unsigned format, unsigned how, const uint8_t *data, size_t siz
             spec = tokens_of(TY_TOKENS_IDS, false, false);
             spec.field = names[i], spec.scale = 1;
         }
-        if (spec.parts)
-            f[i].part[TY_PART_SECOND] = format == 3 ? columns[(i + 1) % N_FIELDS] : names[(i + 1) % N_FIELDS];
+        for (int k = 0; k < TY_N_TEXT_PARTS; k++)
+            if (spec.parts & 1u << k)
+                f[i].part[k] = (format == 3 ? columns : names)[(i + k + 1) % N_FIELDS];
         if (ty_map_new(&spec, &a, &f[i].map, &err) < 0)
             abort();
     }
