@@ -139,42 +139,52 @@ static int refuse_any(const ty_data_survey *s, int n, ty_error *err)
                          USUAL_LENGTH);
 }
 
-/* Texts that are no labels: how many, and the first two of them. */
-static int list_texts(const ty_data_survey *s, int first_label, int n_labels, bool any_name, int out[2])
+/* Parts that are no texts of the model's, beside those that are called as targets usually are. */
+typedef struct label_parts {
+    int first, n;
+} label_parts;
+
+static bool is_label(const ty_data_survey *s, label_parts l, int part)
 {
-    int n = 0;
-    for (int i = 0; i < s->n_parts; i++) {
-        const char *name = s->part[i].name;
-        bool is_label =
-            (i >= first_label && i < first_label + n_labels) || (!any_name && name && ty_found_is_target(name));
-        if (s->part[i].is_text && !s->part[i].is_list && !is_label && n++ < 2)
-            out[n - 1] = i;
+    const char *name = s->part[part].name;
+    return (part >= l.first && part < l.first + l.n) || (name && ty_found_is_target(name));
+}
+
+/* The only text, or the first of a usual name. */
+static int find_text(const ty_data_survey *s, label_parts l, text_parts *out, ty_error *err)
+{
+    int n = 0, only = -1;
+    for (int i = 0; i < s->n_parts; i++)
+        if (s->part[i].is_text && !s->part[i].is_list && !is_label(s, l, i)) {
+            only = i;
+            n++;
+        }
+    out->text = n == 1 ? only : -1;
+    for (size_t i = 0; out->text < 0 && i < N_OF(usual_texts); i++) {
+        int part = part_called(s, usual_texts[i], true);
+        if (part >= 0 && !is_label(s, l, part))
+            out->text = part;
     }
-    return n;
+    return out->text >= 0 ? 0 : refuse_any(s, n, err);
 }
 
-/* The only text, two that are usually compared, or the first of a usual name. */
-static int find_text(const ty_data_survey *s, int first_label, int n_labels, text_parts *out, ty_error *err)
+/* Two texts that are usually compared, else one. */
+static int find_texts(const ty_data_survey *s, label_parts l, text_parts *out, ty_error *err)
 {
-    int texts[2], n = list_texts(s, first_label, n_labels, false, texts);
-    if (n > 1 && find_two(s, usual_pairs, N_OF(usual_pairs), &out->text, &out->pair))
+    if (find_two(s, usual_pairs, N_OF(usual_pairs), &out->text, &out->pair) && !is_label(s, l, out->text) &&
+        !is_label(s, l, out->pair))
         return 0;
-    out->text = n == 1 ? texts[0] : part_of(s, usual_texts, N_OF(usual_texts), true);
-    return out->text >= 0 ? 0 : refuse_any(s, n, err);
-}
-
-/* The only text, or the first of a usual name: no labels stand beside it. */
-static int find_own_text(const ty_data_survey *s, text_parts *out, ty_error *err)
-{
-    int texts[2], n = list_texts(s, 0, 0, false, texts);
-    out->text = n == 1 ? texts[0] : part_of(s, usual_texts, N_OF(usual_texts), true);
-    return out->text >= 0 ? 0 : refuse_any(s, n, err);
+    out->pair = -1;
+    return find_text(s, l, out, err);
 }
 
 /* A text and the one that is made of it: two of usual names, or the only two in their order. */
 static int find_answer(const ty_data_survey *s, text_parts *out, ty_error *err)
 {
-    int texts[2], n = list_texts(s, 0, 0, true, texts);
+    int texts[2] = {-1, -1}, n = 0;
+    for (int i = 0; i < s->n_parts; i++)
+        if (s->part[i].is_text && !s->part[i].is_list && n++ < 2)
+            texts[n - 1] = i;
     if (find_two(s, usual_answers, N_OF(usual_answers), &out->text, &out->labels))
         return 0;
     if (n != 2) {
@@ -240,8 +250,8 @@ static int find_question(const ty_data_survey *s, text_parts *out, ty_arena *a, 
                          "or declare input_ids, start_positions and end_positions (`trainyard help answer`)");
 }
 
-static int find_parts(const ty_recipe *r, const ty_model *m, const ty_data_survey *s, int first_label, int n_labels,
-                      text_parts *out, ty_arena *a, ty_error *err)
+static int find_parts(const ty_recipe *r, const ty_model *m, const ty_data_survey *s, label_parts l, text_parts *out,
+                      ty_arena *a, ty_error *err)
 {
     *out = (text_parts){.text = -1, .pair = -1, .labels = -1};
     switch (labels_of(m)) {
@@ -252,9 +262,9 @@ static int find_parts(const ty_recipe *r, const ty_model *m, const ty_data_surve
     case TY_LABELS_ANSWER:
         return find_question(s, out, a, err);
     case TY_LABELS_GIVEN:
-        return find_text(s, first_label, n_labels, out, err);
+        return find_texts(s, l, out, err);
     default:
-        return find_own_text(s, out, err);
+        return find_text(s, l, out, err);
     }
 }
 
@@ -372,7 +382,7 @@ int ty_found_texts(const ty_recipe *r, const ty_model *m, const ty_data_survey *
                    ty_arena *a, ty_field *fields, int *n_fields, ty_error *err)
 {
     text_parts parts;
-    if (find_parts(r, m, s, first_label, n_labels, &parts, a, err) < 0)
+    if (find_parts(r, m, s, (label_parts){first_label, n_labels}, &parts, a, err) < 0)
         return -1;
     for (int i = 0; i < ty_model_n_inputs(m); i++)
         if (make_input(r, m, s, &parts, i, a, &fields[(*n_fields)++], err) < 0)

@@ -6,37 +6,17 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/entrypoint/job.bash
 . tests/entrypoint/gpu.bash
 . tests/entrypoint/trained.bash
-GOLDEN=$PWD/tests/golden/huggingface
+. tests/entrypoint/hub.bash
 folder huggingface || exit 1
 gpu() { LD_LIBRARY_PATH=$FAKES/gpu:$FAKES TY_FAKE_GPUS=${GPUS:-$CARD} "$@"; }
 
-# A tokenizer of 23 words, as many as the golden networks know.
 WORDS="[PAD] [CLS] [SEP] [UNK] the film is a story of good bad fine poor play and music with no plot great dull it"
-tokenizer() {
-    python3 - $WORDS <<'P'
-import json, sys
-special = lambda i: {"id": i, "content": sys.argv[1 + i], "single_word": False, "lstrip": False, "rstrip": False,
-                     "normalized": False, "special": True}
-print(json.dumps({"version": "1.0", "truncation": None, "padding": None, "added_tokens": [special(i) for i in range(4)],
-    "normalizer": None, "pre_tokenizer": {"type": "Whitespace"}, "decoder": None,
-    "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 2], "cls": ["[CLS]", 1]},
-    "model": {"type": "WordLevel", "vocab": {w: i for i, w in enumerate(sys.argv[1:])}, "unk_token": "[UNK]"}}))
-P
-}
-model() { # NAME GOLDEN: a folder as the hub has it
-    rm -rf "$1" && mkdir "$1" && cp "$GOLDEN/$2/config.json" "$GOLDEN/$2/model.safetensors" "$1"
-    tokenizer >"$1/tokenizer.json"
-    echo '{"model_max_length": 16}' >"$1/tokenizer_config.json"
-}
+N_SPECIAL=4
 texts() { # the words good, great, fine make a text positive
     awk 'BEGIN { srand(5); split("good great fine bad poor dull", m); split("the film is a story of play and music", f)
         print "text,label"; for (i = 0; i < '"${1:-240}"'; i++) { y = i % 2; t = ""; n = 2 + int(rand() * 5); at = int(rand() * n)
         for (k = 0; k < n; k++) t = t (k ? " " : "") (k == at ? m[(y ? 0 : 3) + 1 + int(rand() * 3)] : f[1 + int(rand() * 9)])
         print t "," (y ? "yes" : "no") } }'
-}
-ty() {
-    timeout -k 5 600 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
-    rc=$?
 }
 config() { python3 -c 'import json, sys; c = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"; }
 model bert bert-words

@@ -6,30 +6,11 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/entrypoint/harness.bash
 . tests/entrypoint/job.bash
 . tests/entrypoint/trained.bash
-GOLDEN=$PWD/tests/golden/huggingface
+. tests/entrypoint/hub.bash
 folder text-tasks || exit 1
 
-# A tokenizer of 23 words, as many as the golden networks know.
 WORDS="[PAD] [CLS] [SEP] [UNK] [MASK] the film is a story of good bad fine poor play and music with no plot great dull"
-tokenizer() {
-    python3 - $WORDS <<'P'
-import json, sys
-special = lambda i: {"id": i, "content": sys.argv[1 + i], "single_word": False, "lstrip": False, "rstrip": False,
-                     "normalized": False, "special": True}
-print(json.dumps({"version": "1.0", "truncation": None, "padding": None, "added_tokens": [special(i) for i in range(5)],
-    "normalizer": None, "pre_tokenizer": {"type": "Whitespace"}, "decoder": None,
-    "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 2], "cls": ["[CLS]", 1]},
-    "model": {"type": "WordLevel", "vocab": {w: i for i, w in enumerate(sys.argv[1:])}, "unk_token": "[UNK]"}}))
-P
-}
-model() { # NAME GOLDEN: a folder as the hub has it
-    rm -rf "$1" && mkdir "$1" && cp "$GOLDEN/$2/config.json" "$GOLDEN/$2/model.safetensors" "$1"
-    tokenizer >"$1/tokenizer.json"
-}
-ty() {
-    timeout -k 5 600 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
-    rc=$?
-}
+N_SPECIAL=5
 not_0() { ! "$@"; }
 learned() { awk '/^step=/ { split($3, l, "="); if (!first) first = l[2]; last = l[2] } END { exit !(last < '"$1"' * first) }' "$W/out"; }
 head_of() { ty data head "$@"; }
@@ -240,6 +221,12 @@ same "and left out" 0 $rc
 ty train bert --architecture=ForQuestionAnswering --data=pairs.csv --device=cpu --output-dir=none
 same "no question" 78 $rc
 has "is told what is expected" "$W/err" "call them question, context, answer_text"
+
+# ---- a label that is called as texts are ----
+awk -F, 'NR == 1 { print "comment,question,note" } NR > 1 { print $3 "," $1 "," $2 }' pairs.csv >named.csv
+ty train bert --architecture=ForSequenceClassification --labels=2 --data=named.csv --target=comment --max_steps=1 --device=cpu --output-dir=label
+same "a label called comment" 0 $rc
+has "is no text" "$W/err" 'column 1, "question", becomes up to 16 tokens'
 
 # ---- refusals ----
 sed 's/premise,hypothesis/left,right/' pairs.csv >unnamed.csv
