@@ -138,10 +138,9 @@ static void put_transforms(const ty_map_spec *d, ty_json_writer *w)
         ty_json_put_string(w, "split", split);
     if (d->tokenizer) {
         /* Nothing is hidden from a model that is applied. */
-        static const char *const parts[] = {"ids",    "mask",     "types", "next",         "ids",
-                                            "hidden", "previous", "tags",  "answer_start", "answer_end"};
+        ty_token_part part = d->token_part == TY_TOKENS_MASKED ? TY_TOKENS_IDS : d->token_part;
         ty_json_put_string(w, "tokenizer", TY_TOKENIZER_NAME);
-        ty_json_put_string(w, "tokens", parts[d->token_part]);
+        ty_json_put_string(w, "tokens", ty_token_parts[part]);
         if (d->token_part == TY_TOKENS_HIDDEN)
             put_number(w, "hidden", d->hidden, TY_MAP_HIDDEN);
         if (d->token_part == TY_TOKENS_PREVIOUS)

@@ -1,6 +1,8 @@
 /* recipe_keys.c - the tables but those of losses, optimizers and schedules. */
 #include "entrypoint/recipe_keys.h"
 
+#include "container/input/map/map.h"
+
 static const char *const batch_rules[] = {"none", "linear", "sqrt", NULL};
 static const char *const remats[] = {"none", "auto", "batch", NULL}; /* as ty_recipe_remat */
 static const char *const determinism[] = {"default", "strict", NULL};
@@ -200,9 +202,6 @@ static const ty_bind_row data_rows[] = {
      .help = "{name: {...}}, or a list of names; validation: `same` as train (default)"},
 };
 
-static const char *const token_parts[] = {"ids",      "mask", "types",        "next",       "masked", "hidden",
-                                          "previous", "tags", "answer_start", "answer_end", NULL}; /* ty_token_part */
-
 #define FIELD(name) offsetof(recipe_field, name)
 static const char *const sides[] = {"right", "left", NULL};
 static const ty_bind_row field_rows[] = {
@@ -247,7 +246,7 @@ static const ty_bind_row field_rows[] = {
     {"cross", TY_BIND_NODE, FIELD(cross), .form = "a list of fields", .help = "one id for the ids of all, by hash: N"},
     {"tokenizer", TY_BIND_STRING, FIELD(tokenizer),
      .help = "a tokenizer.json, relative to the recipe: the ids of a text, max_length of them"},
-    {"tokens", TY_BIND_CHOICE, FIELD(tokens), "ids", .choices = token_parts,
+    {"tokens", TY_BIND_CHOICE, FIELD(tokens), "ids", .choices = ty_token_parts,
      .help = "tokenizer: ids, or what goes with them"},
     {"pair", TY_BIND_NODE, FIELD(pair), .form = "an integer or text",
      .help = "tokenizer: member or column of a second text, which stands behind the first in the same row"},

@@ -82,7 +82,7 @@ static int64_t answer_search(const answer_texts *x)
 /* Where the answer begins, in bytes: as the data say or, where they do not, the first place that reads like it. */
 static int64_t answer_find(const ty_map *m, const answer_texts *x, ty_error *err)
 {
-    char shown[64], digits[24] = "", *end = digits;
+    char shown[64], said[64], digits[24] = "", *end = digits;
     int64_t at = -1;
     if (x->has_place) {
         if (x->place.n < sizeof digits)
@@ -93,7 +93,7 @@ static int64_t answer_find(const ty_map *m, const answer_texts *x, ty_error *err
             return at;
         ty_error_set(err, TY_E_DATA_VALUE,
                      "field \"%s\": the answer \"%s\" is not where it is said to be, at character %s", m->d.field,
-                     map_show(x->answer, shown), digits);
+                     map_show(x->answer, shown), map_show(x->place, said));
         return ty_error_help(err,
                              "answer_start counts the characters of the text before the answer, not bytes or words");
     }

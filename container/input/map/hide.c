@@ -4,8 +4,6 @@
 #include "container/input/map/kind.h"
 #include "container/input/tokenizer/tokenizer.h"
 
-#include <string.h>
-
 #define HIDE_STREAM 0x48494445u /* "HIDE" */
 
 enum {

@@ -113,6 +113,9 @@ typedef enum ty_token_part {
     TY_TOKENS_END       /* the same of its last */
 } ty_token_part;
 
+/* Their names, as recipes and what is kept have them; ends with NULL. */
+extern const char *const ty_token_parts[];
+
 /* What TY_MAP_LENGTH counts: bytes that begin a character, words between blanks, 1 for a text that is no UTF-8, or 1
  * for any text. */
 typedef enum ty_measure { TY_MEASURE_CHARACTERS, TY_MEASURE_WORDS, TY_MEASURE_FAULTS, TY_MEASURE_TEXTS } ty_measure;

@@ -42,6 +42,18 @@ static int tokenizer_take(const char *path, ty_tokenizer **out, ty_error *err)
 
 /* ---- the declaration ---- */
 
+const char *const ty_token_parts[] = {[TY_TOKENS_IDS] = "ids",
+                                      [TY_TOKENS_MASK] = "mask",
+                                      [TY_TOKENS_TYPES] = "types",
+                                      [TY_TOKENS_NEXT] = "next",
+                                      [TY_TOKENS_MASKED] = "masked",
+                                      [TY_TOKENS_HIDDEN] = "hidden",
+                                      [TY_TOKENS_PREVIOUS] = "previous",
+                                      [TY_TOKENS_TAGS] = "tags",
+                                      [TY_TOKENS_BEGIN] = "answer_start",
+                                      [TY_TOKENS_END] = "answer_end",
+                                      NULL};
+
 static bool map_has_second(const ty_map *m)
 {
     return (m->d.parts & 1u << TY_PART_SECOND) != 0;
